@@ -1,0 +1,136 @@
+# berth: `make run` starts it, `make test` tests it, `make` builds build/*.
+# One non-recursive makefile; each folder becomes an archive, so that a program
+# links only what it uses. SAN=address,undefined builds into build/asan.
+
+VERSION   := 0.1.0
+PREFIX    ?= /usr/local
+SYSCONFDIR ?= /etc/berth
+CC        ?= cc
+SAN       ?=
+V         ?=
+B         := $(if $(SAN),build/asan,build)
+Q         := $(if $(V),,@)
+
+DIRS := base conf store sandbox sessions/wire sessions/keeper \
+	sessions/manager sshd/listener sshd/connection cli
+PROGRAMS := berthd berth-sshd berth-session berth
+
+main_berthd        := sshd/listener
+main_berth-sshd    := sshd/connection
+main_berth-session := sessions/keeper
+main_berth         := cli
+
+dirs_berthd        := sshd/listener sessions/manager sandbox store conf \
+	sessions/wire base
+dirs_berth-sshd    := sshd/connection sessions/wire base
+dirs_berth-session := sessions/keeper sessions/wire base
+dirs_berth         := cli sessions/wire base
+
+pkgs_berthd        := libevent_core sqlite3 inih jansson libsodium
+pkgs_berth-sshd    := libssh libevent_core
+pkgs_berth-session := libevent_core
+pkgs_berth         := jansson
+ALL_PKGS := libssh $(pkgs_berthd) cmocka
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
+	-Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 \
+	-Wno-format-truncation -Wvla -Wundef -Wimplicit-fallthrough \
+	-Wcast-qual -Wnull-dereference -Wno-unknown-warning-option
+OPT := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=$(SAN) \
+	-fno-sanitize-recover=undefined,-O2 -D_FORTIFY_SOURCE=2)
+CFLAGS  ?= -g
+LDFLAGS ?=
+all_cppflags = -I. -I$(B)/gen -D_GNU_SOURCE -DBERTH_VERSION='"$(VERSION)"' \
+	-DBERTH_LIBEXECDIR='"$(PREFIX)/libexec/berth"' \
+	-DSSH_SUPPRESS_DEPRECATED $(PKG_CFLAGS) $(CPPFLAGS)
+all_cflags = -std=gnu17 $(WARN) $(OPT) -fno-common -fstack-protector-strong \
+	-fPIE -ffunction-sections -fdata-sections -pthread $(CFLAGS)
+all_ldflags = $(if $(SAN),-fsanitize=$(SAN)) -pie -pthread \
+	-Wl,-z,relro,-z,now -Wl,--as-needed -Wl,--gc-sections $(LDFLAGS)
+
+pkg_libs = $(shell pkg-config --libs $(1))
+PKG_CFLAGS := $(shell pkg-config --cflags $(ALL_PKGS) 2>/dev/null)
+
+srcs = $(filter-out %/main.c,$(wildcard $(1)/*.c))
+objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
+arch = $(B)/obj/$(subst /,_,$(1)).a
+
+.PHONY: all run test test-long check install clean format unit asan
+.SECONDARY:
+all: $(PROGRAMS:%=$(B)/%)
+
+$(B)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC      $<")
+	$(Q)$(CC) $(all_cppflags) $(all_cflags) -include base/banned.h \
+		-MMD -MP -c -o $@ $<
+
+$(B)/obj/tests/%.o: tests/%.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC      $<")
+	$(Q)$(CC) $(all_cppflags) $(all_cflags) -MMD -MP -c -o $@ $<
+
+$(B)/gen/migrations.c: scripts/embed-sql $(wildcard store/migrations/*.sql)
+	@mkdir -p $(@D)
+	$(Q)scripts/embed-sql store/migrations/*.sql > $@.tmp && mv $@.tmp $@
+
+$(B)/obj/store/migrations.o: $(B)/gen/migrations.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(all_cppflags) $(all_cflags) -c -o $@ $<
+
+define archive_rule
+$(call arch,$(1)): $(call objs,$(call srcs,$(1))) \
+	$(if $(filter store,$(1)),$(B)/obj/store/migrations.o)
+	$$(Q)rm -f $$@ && $(AR) rcs $$@ $$^
+endef
+$(foreach d,$(DIRS),$(eval $(call archive_rule,$(d))))
+
+define program_rule
+$(B)/$(1): $(B)/obj/$(main_$(1))/main.o $(foreach d,$(dirs_$(1)),$(call arch,$(d)))
+	$(if $(V),,@echo "  LD      $$@")
+	$$(Q)$(CC) $$(all_ldflags) -o $$@ $$^ $$(call pkg_libs,$(pkgs_$(1)))
+endef
+$(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(p))))
+
+# Unit tests: one program per file of tests/unit, all libraries on offer.
+UNIT := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*_test.c))
+$(B)/unit/%: $(B)/obj/tests/unit/%.o $(foreach d,$(DIRS),$(call arch,$(d)))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(all_ldflags) -o $@ $< -Wl,--start-group \
+		$(filter %.a,$^) -Wl,--end-group $(call pkg_libs,$(ALL_PKGS))
+
+unit-programs: $(UNIT:%=$(B)/unit/%)
+
+# Everything that a person types first gets its packages, then make again, so
+# that pkg-config is asked only when they are there.
+run:
+	$(Q)scripts/deps.sh run
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)scripts/run.sh
+
+test:
+	$(Q)scripts/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all unit-programs
+	$(Q)scripts/test.sh
+
+unit:
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all unit-programs
+	$(Q)scripts/test.sh unit
+
+check:
+	$(Q)scripts/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)scripts/check.sh
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+install: all
+	$(Q)DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' \
+		scripts/install.sh
+
+clean:
+	rm -rf build
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,108 @@
+/*
+ * The configuration: one table of options (conf/options.c) from which the
+ * loader, --show-config, the sample file and the manual's text all come. Read
+ * by berthd only; every other process is told what it needs.
+ */
+#ifndef CONF_CONF_H
+#define CONF_CONF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/log.h"
+
+struct err;
+
+#define CONF_LIST_MAX 16
+
+enum conf_resize {
+	CONF_RESIZE_LATEST,
+	CONF_RESIZE_SMALLEST,
+	CONF_RESIZE_LARGEST,
+	CONF_RESIZE_FIRST,
+	CONF_RESIZE_FIXED
+};
+
+enum conf_on_shutdown { CONF_SHUTDOWN_KEEP, CONF_SHUTDOWN_KILL };
+enum conf_on_error { CONF_ON_ERROR_CONTINUE, CONF_ON_ERROR_STOP };
+
+/*
+ * Values after loading: strings are never NULL ("" where the default is
+ * "none"), paths are absolute, times are milliseconds, sizes bytes.
+ */
+struct conf {
+	struct {
+		char *listen; /* comma-separated host:port, [v6]:port */
+		char *state_dir, *runtime_dir;
+		char *host_key; /* comma-separated absolute paths */
+		uint64_t login_grace_ms;
+		uint64_t max_auth_tries;
+		uint64_t max_connections, max_startups, max_per_source;
+		char *admin_group;
+		uint64_t keepalive_ms, keepalive_count;
+		uint64_t max_channels;
+		enum log_level log_level;
+		bool log_json;
+	} server;
+	struct {
+		char *authorized_keys; /* comma-separated absolute paths */
+		bool autocreate;
+		char *default_role; /* owner, writer or viewer */
+		bool allow_sk;
+		char *default_template;
+	} access;
+	struct {
+		char *dir;
+		char *user;
+	} sandbox;
+	struct {
+		char *shell; /* absolute path, found at load time if unset */
+		uint64_t buffer_bytes, scrollback;
+		enum conf_resize resize;
+		unsigned fixed_cols, fixed_rows; /* of CONF_RESIZE_FIXED */
+		int detach_key; /* the byte 0-31 that detaches, -1 = none */
+		char *env_accept; /* comma-separated globs */
+		uint64_t stop_grace_ms;
+		enum conf_on_shutdown on_shutdown;
+		uint64_t max_per_sandbox;
+	} session;
+	struct {
+		bool enabled, exec, input;
+		char *dir;
+		uint64_t retention_ms, sweep_interval_ms, flush_ms;
+		uint64_t min_free_bytes, max_bytes;
+		enum conf_on_error on_error;
+	} recording;
+};
+
+/*
+ * Loads FILE (NULL: the default path, where absence is no error), applies the
+ * N_OVERRIDES strings "section.key=value" on top and fills in the defaults that
+ * depend on the user and on other values. On failure E reads
+ * "FILE:LINE: section.key: what is wrong" (or "-o section.key: ..."), *OUT is
+ * untouched and a negative errno returned. The caller frees with conf_free().
+ */
+int conf_load(const char *file, const char *const *overrides,
+	unsigned n_overrides, struct conf **out, struct err *e);
+void conf_free(struct conf *c);
+
+/* Every option as INI, with the value in force (berthd --show-config). */
+void conf_show(const struct conf *c, FILE *out);
+
+/* The sample file: every option commented out, with its help. */
+void conf_print_sample(FILE *out);
+
+/* The options as rows of a troff table for berth.conf(5). */
+void conf_print_manual(FILE *out);
+
+/* The path that conf_load(NULL, ...) reads for this user; the caller frees. */
+char *conf_default_path(void);
+
+/*
+ * The default control socket's directory (server.runtime_dir's default) for
+ * this user; the caller frees. Used by the command line too.
+ */
+char *conf_default_runtime_dir(void);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * Removes terminal queries from a replay: what a program once asked must not
+ * make the viewer's terminal answer now. Recognises DA1-3, DSR and CPR,
+ * DECRQM, DECRQSS, XTVERSION, XTGETTCAP, OSC 4/5/10-19/52 with `?`, kitty
+ * `CSI ? u`, window reports (CSI 11-21 t), ENQ, whatever the split. Everything
+ * else passes as it is. No allocation.
+ */
+#ifndef SESSIONS_KEEPER_QUERY_FILTER_H
+#define SESSIONS_KEEPER_QUERY_FILTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* An unfinished sequence is held back up to this; longer ones are no query. */
+#define QUERY_HELD_MAX 4096
+
+struct query_filter {
+	uint8_t held[QUERY_HELD_MAX];
+	size_t n_held;
+	uint8_t state;
+	uint8_t is_passing; /* inside a sequence that is known to be no query */
+};
+
+/* Starts at a safe boundary. */
+void query_filter_init(struct query_filter *f);
+
+/*
+ * Filters N bytes of IN into OUT, which has room for N + QUERY_HELD_MAX.
+ * Returns the bytes written.
+ */
+size_t query_filter_run(
+	struct query_filter *f, const uint8_t *in, size_t n, uint8_t *out);
+
+/*
+ * At the end of the replay: gives out what is held back, for its rest comes
+ * live. Returns the bytes written, at most QUERY_HELD_MAX.
+ */
+size_t query_filter_finish(struct query_filter *f, uint8_t *out);
+
+#endif

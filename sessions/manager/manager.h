@@ -1,0 +1,140 @@
+/*
+ * The manager of sessions: finds or makes them, hands out connected
+ * descriptors, keeps the store true. Lives in berthd, single-threaded on its
+ * loop; get-or-create is atomic because nothing else runs in between, and the
+ * unique index of the store says so once more.
+ *
+ * The names follow the field: Create is manager_create(), GetOrCreate is
+ * manager_attach(), Get and GetByName are manager_find(), List is the verb
+ * `ls`, Delete is manager_delete(), Close is manager_close(), FlushRecording is
+ * manager_flush_recording(). docs/design.md has the whole table.
+ */
+#ifndef SESSIONS_MANAGER_MANAGER_H
+#define SESSIONS_MANAGER_MANAGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sessions/wire/messages.h"
+
+struct conf;
+struct err;
+struct event_base;
+struct manager;
+struct request;
+struct session;
+struct store;
+
+enum role { ROLE_VIEWER, ROLE_WRITER, ROLE_OWNER };
+
+/* "viewer", "writer", "owner". */
+const char *role_name(enum role r);
+int role_parse(const char *s, enum role *out);
+
+/* Exit codes of the command line; also FRAME_ERROR's arg. */
+enum manager_code {
+	MANAGER_OK = 0,
+	MANAGER_FAILED = 1,
+	MANAGER_USAGE = 2,
+	MANAGER_NOT_FOUND = 3,
+	MANAGER_CONFLICT = 4,
+	MANAGER_REFUSED = 5
+};
+
+/* Who asks. The strings are copied by whoever keeps them. */
+struct principal {
+	char identity[WIRE_IDENTITY_MAX]; /* comment of the key, else fingerprint */
+	char fingerprint[96]; /* "SHA256:..." or "" on the control socket */
+	enum role role;
+	bool is_admin;
+	bool may_pty;
+	char *forced_command; /* NULL, or the command= of the key */
+	char *sandbox_globs, *session_globs; /* NULL = everything */
+	char remote_addr[64];
+	char client_version[256];
+};
+
+void principal_release(struct principal *p);
+
+/* True if the globs of P allow sandbox and (unless NULL) session. */
+bool principal_may_use(
+	const struct principal *p, const char *sandbox, const char *session);
+
+/*
+ * The descriptors are borrowed: STATE, RUNTIME, recordings. LIBEXEC is where
+ * berth-session is. Registers as nothing yet; reconciles the store with the
+ * keepers that still run. The caller frees with manager_free().
+ */
+struct manager_paths {
+	int runtime_fd;
+	const char *recordings_dir;
+	const char *keeper_path; /* absolute path of berth-session */
+};
+int manager_new(struct event_base *base, const struct conf *conf,
+	struct store *store, const struct manager_paths *paths,
+	struct manager **out, struct err *e);
+void manager_free(struct manager *m);
+
+/* Called after the configuration was read again; CONF replaces the old one. */
+void manager_reconfigure(struct manager *m, const struct conf *conf);
+
+/* Runs at SIGTERM: with KILL_ALL every session is stopped in order; DONE is
+ * called when the last is gone or the grace is over. */
+void manager_close(struct manager *m, bool kill_all, void (*done)(void *arg),
+	void *arg);
+
+/*
+ * The answer to attach, run and create: CODE is MANAGER_OK and then FD (owned
+ * by the callee, -1 for create) is the viewer's end of a link to the keeper;
+ * else WHY says what is wrong in one sentence. Called exactly once, from the
+ * loop, unless the request was cancelled before.
+ */
+struct manager_answer {
+	enum manager_code code;
+	const char *why;
+	int fd;
+	bool is_pty;
+	const char *sid;
+};
+typedef void (*manager_answer_fn)(const struct manager_answer *a, void *arg);
+
+/*
+ * Attaches to the running session SANDBOX+NAME or makes it (GetOrCreate); RUN
+ * gives terminal, size and environment. A viewer only attaches to what runs.
+ */
+struct request *manager_attach(struct manager *m, const struct principal *who,
+	const char *sandbox, const char *name, const struct wire_run *run,
+	manager_answer_fn fn, void *arg);
+
+/* Starts a private process bound to the link that is handed back. */
+struct request *manager_run(struct manager *m, const struct principal *who,
+	const char *sandbox, const struct wire_run *run, manager_answer_fn fn,
+	void *arg);
+
+/* A lingering session without a viewer; the answer has no descriptor. */
+struct manager_new_session {
+	const char *sandbox, *name; /* name NULL: "default" */
+	bool is_pty;
+	const char *cwd; /* NULL: the workspace; else below it or absolute */
+	char **env; /* NAME=VALUE; may be NULL */
+	char **argv; /* NULL: the login shell */
+};
+struct request *manager_create(struct manager *m, const struct principal *who,
+	const struct manager_new_session *spec, manager_answer_fn fn, void *arg);
+
+/* Attach to a session by id: for the command line. FLAGS: VIEWER_*. */
+struct request *manager_attach_session(struct manager *m,
+	const struct principal *who, struct session *s,
+	const struct wire_viewer *viewer, manager_answer_fn fn, void *arg);
+
+/* Forgets the request: its function is not called any more. NULL is fine. */
+void manager_cancel(struct request *r);
+
+/* The live session of that id, unique prefix or sandbox+name, or NULL. */
+struct session *manager_find(struct manager *m, const char *ref);
+
+/* FlushRecording: asks the keeper to write and fdatasync; FN hears when. */
+struct request *manager_flush_recording(struct manager *m, struct session *s,
+	manager_answer_fn fn, void *arg);
+
+#endif

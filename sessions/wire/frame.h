@@ -1,0 +1,142 @@
+/*
+ * The frames that berth's processes exchange; this header is the truth and
+ * PROTOCOL.md explains it. Three links carry them, all AF_UNIX stream sockets:
+ *
+ *   viewer     keeper <-> berth-sshd, keeper <-> berth (attach, tail)
+ *   keeper     manager <-> keeper
+ *   connection manager <-> berth-sshd
+ *
+ * Header, 8 bytes, big-endian: u32 length of the payload (bit 31 set: one
+ * descriptor rides along), u8 type, u8 arg, u16 tag. A reply carries the tag of
+ * its request. The shape of each payload stands under its enum value; "str" is
+ * u32 length and bytes, "strv" a u32 count of str.
+ */
+#ifndef SESSIONS_WIRE_FRAME_H
+#define SESSIONS_WIRE_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FRAME_VERSION     1U
+#define FRAME_HEADER_SIZE 8
+#define FRAME_HAS_FD      (1U << 31)
+
+/* The longest payload of all: an exec command of 256 KiB and its environment. */
+#define FRAME_MAX (512U << 10)
+
+/* The longest payload of FRAME_DATA. */
+#define FRAME_DATA_MAX (32U << 10)
+
+/* What a receiver grants per stream at the start; it never owes more. */
+#define FRAME_WINDOW (256U << 10)
+
+enum frame_stream { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAM_COUNT };
+
+enum frame_type {
+	/* Viewer link. Data needs credit; everything else overtakes it. */
+	FRAME_DATA = 0x10,
+	/* arg stream; the bytes. At most FRAME_DATA_MAX and the credit left */
+	FRAME_CREDIT,
+	/* arg stream; u32 more bytes that the receiver of this may send */
+	FRAME_EOF,
+	/* arg stream; nothing. Sent behind the last data of that stream */
+	FRAME_RESIZE,
+	/* viewer to keeper; u32 cols, rows, xpixel, ypixel; 0 = unknown */
+	FRAME_SIGNAL,
+	/* viewer to keeper; arg signal number of Linux */
+	FRAME_BREAK,
+	/* viewer to keeper; u32 length in ms (RFC 4335) */
+	FRAME_DETACH,
+	/* keeper to viewer; str why. Nothing follows, the session goes on */
+	FRAME_EXIT,
+	/* keeper to viewer; struct wire_exit. How the process ended */
+	FRAME_END,
+	/* keeper to viewer; nothing. No more data follows on any stream */
+
+	/* Keeper link, manager to keeper. */
+	FRAME_LAUNCH = 0x40,
+	/* struct wire_launch; descriptor: the recording, if it has one */
+	FRAME_VIEWER,
+	/* tag, struct wire_viewer; descriptor: the keeper's end of the pair */
+	FRAME_KILL,
+	/* arg signal; to the foreground group, else the leader's group */
+	FRAME_STOP,
+	/* u32 grace in ms: HUP, CONT, TERM, after the grace KILL, to all */
+	FRAME_DROP,
+	/* u64 attachment, str why: end that viewer with FRAME_DETACH */
+	FRAME_INPUT,
+	/* tag; the bytes, at most FRAME_DATA_MAX: typed like a viewer's */
+	FRAME_INPUT_EOF,
+	/* tag; closes stdin of a pipe session, behind queued input */
+	FRAME_SET_SIZE,
+	/* tag; u32 cols, rows */
+	FRAME_FLUSH,
+	/* tag; write and fdatasync what the recorder holds, then FRAME_OK */
+	FRAME_BYE,
+	/* nothing: FRAME_EXITED is stored, the keeper may go */
+
+	/* Keeper link, keeper to manager. */
+	FRAME_HELLO = 0x60,
+	/* struct wire_hello: first frame on every link to a manager */
+	FRAME_STARTED,
+	/* u32 pid, u64 start time in ticks (/proc/PID/stat 22), u64 wall ms */
+	FRAME_FAILED,
+	/* str why the process could not be started; then the keeper goes */
+	FRAME_VIEWER_ACK,
+	/* tag; arg 1 attached, 0 ended; u64 attachment */
+	FRAME_VIEWER_GONE,
+	/* u64 attachment, u64 bytes out, u64 bytes in, u32 resyncs */
+	FRAME_INDEX,
+	/* u32 count of { u64 t_ms, u64 offset }: rows of recording_index */
+	FRAME_STATS,
+	/* struct wire_stats, at most once a second and only when changed */
+	FRAME_EXITED,
+	/* struct wire_exited: once; repeated on a new link until FRAME_BYE */
+
+	/* Connection link, berth-sshd to manager. */
+	FRAME_AUTH = 0x80,
+	/* tag; struct wire_auth */
+	FRAME_OPEN,
+	/* tag; arg enum wire_open: may this connection open a channel? */
+	FRAME_ATTACH,
+	/* tag; struct wire_run without a command: the shared shell */
+	FRAME_RUN,
+	/* tag; struct wire_run: a private process bound to the channel */
+
+	/* Connection link, manager to berth-sshd. */
+	FRAME_AUTH_REPLY = 0xa0,
+	/* tag; arg enum wire_verdict; u32 WIRE_MAY_* flags, str why */
+	FRAME_CHANNEL,
+	/* tag; arg 1 if it is a PTY; descriptor: the viewer's end of the pair */
+	FRAME_CLOSE,
+	/* str why: tell the client, disconnect */
+
+	/* Replies on any link. */
+	FRAME_OK = 0xe0,
+	/* tag; nothing */
+	FRAME_ERROR
+	/* tag; arg exit code of the berth command line (3, 4, 5, 1); str why */
+};
+
+struct frame_header {
+	uint32_t length; /* of the payload, without FRAME_HAS_FD */
+	uint8_t type, arg;
+	uint16_t tag;
+	uint8_t has_fd;
+};
+
+/* Encodes H into OUT. */
+void frame_encode_header(
+	const struct frame_header *h, uint8_t out[FRAME_HEADER_SIZE]);
+
+/*
+ * Decodes a header; -EPROTO if the length is over FRAME_MAX. The type is not
+ * judged: receivers end the link on a type they do not know.
+ */
+int frame_decode_header(
+	const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *out);
+
+/* "DATA", "CREDIT", ... for logs; "?" for an unknown type. */
+const char *frame_name(uint8_t type);
+
+#endif

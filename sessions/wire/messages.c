@@ -1,0 +1,383 @@
+/* Encoders and decoders of the payloads; see messages.h. */
+#include "sessions/wire/messages.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define WIRE_PATH_MAX    4096
+#define WIRE_HOST_KEYS   16
+#define WIRE_KEY_PEM_MAX 16384
+#define WIRE_KEY_B64_MAX 16384
+
+static int
+wire_done(const struct reader *r)
+{
+	return reader_done(r) ? 0 : -EPROTO;
+}
+
+static void
+wire_put_exit(struct buf *b, const struct wire_exit *m)
+{
+	buf_put_u8(b, m->is_signal);
+	buf_put_u8(b, m->core_dumped);
+	buf_put_u32(b, m->value);
+	buf_put_str(b, m->note);
+}
+
+static void
+wire_get_exit(struct reader *r, struct wire_exit *out)
+{
+	out->is_signal = reader_u8(r);
+	out->core_dumped = reader_u8(r);
+	out->value = reader_u32(r);
+	reader_str_into(r, out->note, sizeof(out->note));
+	if (out->is_signal > 1 || out->core_dumped > 1)
+		r->failed = true;
+}
+
+void
+wire_exit_encode(struct buf *b, const struct wire_exit *m)
+{
+	wire_put_exit(b, m);
+}
+
+int
+wire_exit_decode(const void *p, size_t n, struct wire_exit *out)
+{
+	struct reader r = reader_over(p, n);
+
+	wire_get_exit(&r, out);
+	return wire_done(&r);
+}
+
+static void
+wire_put_size(struct buf *b, const struct wire_size *m)
+{
+	buf_put_u32(b, m->cols);
+	buf_put_u32(b, m->rows);
+	buf_put_u32(b, m->xpixel);
+	buf_put_u32(b, m->ypixel);
+}
+
+static void
+wire_get_size(struct reader *r, struct wire_size *out)
+{
+	out->cols = reader_u32(r);
+	out->rows = reader_u32(r);
+	out->xpixel = reader_u32(r);
+	out->ypixel = reader_u32(r);
+}
+
+void
+wire_size_encode(struct buf *b, const struct wire_size *m)
+{
+	wire_put_size(b, m);
+}
+
+int
+wire_size_decode(const void *p, size_t n, struct wire_size *out)
+{
+	struct reader r = reader_over(p, n);
+
+	wire_get_size(&r, out);
+	return wire_done(&r);
+}
+
+void
+wire_launch_encode(struct buf *b, const struct wire_launch *m)
+{
+	buf_put_str(b, m->sid);
+	buf_put_str(b, m->title);
+	buf_put_u64(b, m->generation);
+	buf_put_u32(b, m->flags);
+	buf_put_str(b, m->path);
+	buf_put_strv(b, m->argv);
+	buf_put_strv(b, m->env);
+	buf_put_str(b, m->cwd);
+	buf_put_u32(b, m->uid);
+	buf_put_u32(b, m->gid);
+	buf_put_str(b, m->user);
+	wire_put_size(b, &m->size);
+	buf_put_u64(b, m->buffer_bytes);
+	buf_put_u32(b, m->stop_grace_ms);
+	buf_put_u32(b, m->rec_flush_ms);
+	buf_put_u64(b, m->rec_min_free);
+	buf_put_u64(b, m->rec_max_bytes);
+	buf_put_u32(b, m->rec_index_ms);
+	buf_put_u32(b, m->resize_policy);
+}
+
+int
+wire_launch_decode(const void *p, size_t n, struct wire_launch *out)
+{
+	struct reader r = reader_over(p, n);
+
+	*out = (struct wire_launch){ 0 };
+	reader_str_into(&r, out->sid, sizeof(out->sid));
+	reader_str_into(&r, out->title, sizeof(out->title));
+	out->generation = reader_u64(&r);
+	out->flags = reader_u32(&r);
+	out->path = reader_str(&r, WIRE_PATH_MAX);
+	out->argv = reader_strv(&r, WIRE_ARGV_MAX, WIRE_COMMAND_MAX);
+	out->env = reader_strv(&r, 2 * WIRE_ENV_MAX, WIRE_ENV_LEN_MAX);
+	out->cwd = reader_str(&r, WIRE_PATH_MAX);
+	out->uid = reader_u32(&r);
+	out->gid = reader_u32(&r);
+	reader_str_into(&r, out->user, sizeof(out->user));
+	wire_get_size(&r, &out->size);
+	out->buffer_bytes = reader_u64(&r);
+	out->stop_grace_ms = reader_u32(&r);
+	out->rec_flush_ms = reader_u32(&r);
+	out->rec_min_free = reader_u64(&r);
+	out->rec_max_bytes = reader_u64(&r);
+	out->rec_index_ms = reader_u32(&r);
+	out->resize_policy = reader_u32(&r);
+	if (!reader_done(&r) || !out->argv[0] ||
+		out->resize_policy > RESIZE_FIXED) {
+		wire_launch_release(out);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+void
+wire_launch_release(struct wire_launch *m)
+{
+	free(m->path);
+	strv_free(m->argv);
+	strv_free(m->env);
+	free(m->cwd);
+	*m = (struct wire_launch){ 0 };
+}
+
+void
+wire_viewer_encode(struct buf *b, const struct wire_viewer *m)
+{
+	buf_put_u64(b, m->attachment);
+	buf_put_u32(b, m->flags);
+	buf_put_u32(b, m->tail_lines);
+	wire_put_size(b, &m->size);
+}
+
+int
+wire_viewer_decode(const void *p, size_t n, struct wire_viewer *out)
+{
+	struct reader r = reader_over(p, n);
+
+	out->attachment = reader_u64(&r);
+	out->flags = reader_u32(&r);
+	out->tail_lines = reader_u32(&r);
+	wire_get_size(&r, &out->size);
+	return wire_done(&r);
+}
+
+static void
+wire_put_stats(struct buf *b, const struct wire_stats *m)
+{
+	buf_put_u64(b, m->bytes_out);
+	buf_put_u64(b, m->bytes_in);
+	buf_put_u32(b, m->cols);
+	buf_put_u32(b, m->rows);
+	buf_put_u64(b, m->rec_bytes);
+	buf_put_u64(b, m->rec_duration_ms);
+	buf_put_u32(b, m->rec_gaps);
+}
+
+static void
+wire_get_stats(struct reader *r, struct wire_stats *out)
+{
+	out->bytes_out = reader_u64(r);
+	out->bytes_in = reader_u64(r);
+	out->cols = reader_u32(r);
+	out->rows = reader_u32(r);
+	out->rec_bytes = reader_u64(r);
+	out->rec_duration_ms = reader_u64(r);
+	out->rec_gaps = reader_u32(r);
+}
+
+void
+wire_stats_encode(struct buf *b, const struct wire_stats *m)
+{
+	wire_put_stats(b, m);
+}
+
+int
+wire_stats_decode(const void *p, size_t n, struct wire_stats *out)
+{
+	struct reader r = reader_over(p, n);
+
+	wire_get_stats(&r, out);
+	return wire_done(&r);
+}
+
+void
+wire_exited_encode(struct buf *b, const struct wire_exited *m)
+{
+	wire_put_exit(b, &m->exit);
+	buf_put_u64(b, m->exited_ms);
+	wire_put_stats(b, &m->stats);
+	buf_put_u8(b, m->rec_state);
+}
+
+int
+wire_exited_decode(const void *p, size_t n, struct wire_exited *out)
+{
+	struct reader r = reader_over(p, n);
+
+	wire_get_exit(&r, &out->exit);
+	out->exited_ms = reader_u64(&r);
+	wire_get_stats(&r, &out->stats);
+	out->rec_state = reader_u8(&r);
+	if (out->rec_state > 2)
+		return -EPROTO;
+	return wire_done(&r);
+}
+
+void
+wire_hello_encode(struct buf *b, const struct wire_hello *m)
+{
+	buf_put_u32(b, m->version);
+	buf_put_str(b, m->sid);
+	buf_put_u64(b, m->generation);
+	buf_put_u8(b, m->state);
+	buf_put_u32(b, m->pid);
+	buf_put_u64(b, m->pid_start);
+	wire_put_stats(b, &m->stats);
+	buf_put_u32(b, m->n_viewers);
+}
+
+int
+wire_hello_decode(const void *p, size_t n, struct wire_hello *out)
+{
+	struct reader r = reader_over(p, n);
+
+	out->version = reader_u32(&r);
+	reader_str_into(&r, out->sid, sizeof(out->sid));
+	out->generation = reader_u64(&r);
+	out->state = reader_u8(&r);
+	out->pid = reader_u32(&r);
+	out->pid_start = reader_u64(&r);
+	wire_get_stats(&r, &out->stats);
+	out->n_viewers = reader_u32(&r);
+	if (out->state > STATE_EXITED)
+		return -EPROTO;
+	return wire_done(&r);
+}
+
+void
+wire_auth_encode(struct buf *b, const struct wire_auth *m)
+{
+	buf_put_u8(b, m->method);
+	buf_put_str(b, m->user);
+	buf_put_str(b, m->key_type);
+	buf_put_str(b, m->key_base64);
+	buf_put_str(b, m->client_version);
+}
+
+int
+wire_auth_decode(const void *p, size_t n, struct wire_auth *out)
+{
+	struct reader r = reader_over(p, n);
+
+	*out = (struct wire_auth){ .method = reader_u8(&r) };
+	reader_str_into(&r, out->user, sizeof(out->user));
+	reader_str_into(&r, out->key_type, sizeof(out->key_type));
+	out->key_base64 = reader_str(&r, WIRE_KEY_B64_MAX);
+	reader_str_into(&r, out->client_version, sizeof(out->client_version));
+	if (!reader_done(&r) || out->method > AUTH_KEY_PROVEN) {
+		wire_auth_release(out);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+void
+wire_auth_release(struct wire_auth *m)
+{
+	free(m->key_base64);
+	*m = (struct wire_auth){ 0 };
+}
+
+void
+wire_run_encode(struct buf *b, const struct wire_run *m)
+{
+	buf_put_u8(b, m->kind);
+	buf_put_u8(b, m->has_pty);
+	buf_put_str(b, m->term);
+	wire_put_size(b, &m->size);
+	buf_put_strv(b, m->env);
+	buf_put_str(b, m->command);
+}
+
+int
+wire_run_decode(const void *p, size_t n, struct wire_run *out)
+{
+	struct reader r = reader_over(p, n);
+
+	*out = (struct wire_run){ .kind = reader_u8(&r) };
+	out->has_pty = reader_u8(&r);
+	reader_str_into(&r, out->term, sizeof(out->term));
+	wire_get_size(&r, &out->size);
+	out->env = reader_strv(&r, WIRE_ENV_MAX, WIRE_ENV_LEN_MAX);
+	out->command = reader_str(&r, WIRE_COMMAND_MAX);
+	if (!reader_done(&r) || out->kind > RUN_SUBSYSTEM || out->has_pty > 1) {
+		wire_run_release(out);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+void
+wire_run_release(struct wire_run *m)
+{
+	strv_free(m->env);
+	free(m->command);
+	*m = (struct wire_run){ 0 };
+}
+
+void
+wire_settings_encode(struct buf *b, const struct wire_settings *m)
+{
+	buf_put_str(b, m->conn_id);
+	buf_put_str(b, m->remote_addr);
+	buf_put_u32(b, m->login_grace_ms);
+	buf_put_u32(b, m->keepalive_ms);
+	buf_put_u32(b, m->keepalive_count);
+	buf_put_u32(b, m->max_channels);
+	buf_put_u8(b, m->log_level);
+	buf_put_u8(b, m->log_json);
+	buf_put_strv(b, m->host_keys);
+}
+
+int
+wire_settings_decode(const void *p, size_t n, struct wire_settings *out)
+{
+	struct reader r = reader_over(p, n);
+
+	*out = (struct wire_settings){ 0 };
+	reader_str_into(&r, out->conn_id, sizeof(out->conn_id));
+	reader_str_into(&r, out->remote_addr, sizeof(out->remote_addr));
+	out->login_grace_ms = reader_u32(&r);
+	out->keepalive_ms = reader_u32(&r);
+	out->keepalive_count = reader_u32(&r);
+	out->max_channels = reader_u32(&r);
+	out->log_level = reader_u8(&r);
+	out->log_json = reader_u8(&r);
+	out->host_keys = reader_strv(&r, WIRE_HOST_KEYS, WIRE_KEY_PEM_MAX);
+	if (!reader_done(&r) || !out->host_keys[0]) {
+		wire_settings_release(out);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+void
+wire_settings_release(struct wire_settings *m)
+{
+	for (char **k = m->host_keys; k && *k; k++)
+		explicit_bzero(*k, strlen(*k));
+	strv_free(m->host_keys);
+	*m = (struct wire_settings){ 0 };
+}

@@ -1,0 +1,214 @@
+/*
+ * The store: STATE/berth.db, written by berthd alone. One handle a process; no
+ * sqlite type leaves this folder. Reads are immediate. Writes that must not
+ * stall the loop (all but session_insert) go into a queue that store_pump()
+ * commits in one transaction; a locked database is tried again later, nothing
+ * waits for it, nothing is lost while the process lives.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct store;
+
+/*
+ * Opens or makes STATE_DIR/berth.db (0600), applies the migrations, prepares
+ * every statement. Refuses a newer schema. WAL, synchronous=NORMAL,
+ * busy_timeout 0. The caller closes with store_close(), which commits the queue
+ * (waiting at most 2 s for a lock).
+ */
+int store_open(const char *state_dir, struct store **out, struct err *e);
+void store_close(struct store *s);
+
+/*
+ * Commits what is queued. Returns 0 when the queue is empty afterwards, -EAGAIN
+ * when the database is locked or full (call again in 50 ms or more), another
+ * negative errno for damage. Logs when a queue is stuck and when it moves again.
+ */
+int store_pump(struct store *s, struct err *e);
+
+/* Called whenever the queue stops being empty, so that a loop arms a timer. */
+void store_on_queued(struct store *s, void (*fn)(void *arg), void *arg);
+
+enum store_status {
+	SESSION_CREATING,
+	SESSION_RUNNING,
+	SESSION_EXITED,
+	SESSION_KILLED,
+	SESSION_FAILED,
+	SESSION_LOST
+};
+
+/* "creating", "running", ... */
+const char *store_status_name(enum store_status s);
+
+#define STORE_ID_MAX   32
+#define STORE_NAME_MAX 64
+
+/* ---- sandbox.c -------------------------------------------------------- */
+
+struct store_sandbox {
+	int64_t id;
+	char name[STORE_NAME_MAX];
+	char provider[32];
+	char state[16]; /* pending, running, suspended, failed, gone */
+	int64_t created_ms, last_active_ms;
+};
+
+/* -ENOENT when there is none of that name. */
+int store_sandbox_get(
+	struct store *s, const char *name, struct store_sandbox *out);
+
+/*
+ * Makes the row at once and fills in OUT->id. -EEXIST if the name is taken,
+ * -EBUSY when the database stayed locked for 5 s (the one place that waits).
+ */
+int store_sandbox_insert(struct store *s, struct store_sandbox *io);
+
+/* Queued. */
+void store_sandbox_touch(struct store *s, int64_t id, int64_t now_ms);
+
+/* ---- session.c -------------------------------------------------------- */
+
+struct store_session {
+	char id[STORE_ID_MAX]; /* "ses-" + 16 hex */
+	int64_t sandbox_id;
+	char sandbox[STORE_NAME_MAX]; /* joined in by reads */
+	char name[STORE_NAME_MAX]; /* "" for a private process */
+	bool is_pty;
+	char *argv; /* JSON array of strings; owned */
+	char *cwd; /* owned */
+	enum store_status status;
+	bool has_exit_code;
+	int exit_code;
+	char exit_signal[16]; /* "TERM", or "" */
+	int64_t pid;
+	unsigned cols, rows;
+	int64_t created_ms, started_ms, exited_ms; /* 0 = NULL */
+	uint64_t bytes_out, bytes_in;
+};
+
+void store_session_release(struct store_session *r);
+
+/*
+ * Inserts the row with status creating, at once: it must be on disk before the
+ * process exists. -EEXIST if a session of that sandbox and name is creating or
+ * running (the unique index says so), -EBUSY after 5 s of a locked database.
+ */
+int store_session_insert(struct store *s, const struct store_session *r);
+
+/*
+ * Queued updates; fields by name. A status only moves forward: creating,
+ * running, then one of the ends.
+ */
+void store_session_started(
+	struct store *s, const char *id, int64_t pid, int64_t started_ms);
+void store_session_progress(struct store *s, const char *id, unsigned cols,
+	unsigned rows, uint64_t bytes_out, uint64_t bytes_in);
+
+struct store_session_end {
+	enum store_status status; /* exited, killed, failed or lost */
+	bool has_exit_code;
+	int exit_code;
+	char exit_signal[16];
+	int64_t exited_ms;
+	uint64_t bytes_out, bytes_in;
+};
+void store_session_ended(
+	struct store *s, const char *id, const struct store_session_end *end);
+
+/* Deletes an ended session with its attachments (recordings keep their rows). */
+int store_session_delete(struct store *s, const char *id);
+
+/* By full id; the caller releases OUT. -ENOENT when there is none. */
+int store_session_get(
+	struct store *s, const char *id, struct store_session *out);
+
+/*
+ * By id, unique prefix of one ("ses-12" or more), or "sandbox+name" (a running
+ * one first, else the latest). -ENOENT, or -ENOTUNIQ for an ambiguous prefix.
+ */
+int store_session_find(
+	struct store *s, const char *ref, struct store_session *out);
+
+/*
+ * Calls FN for each: running and creating first, then by created_ms ascending;
+ * ended ones too if ALL. FN returns false to stop. The row is the store's.
+ */
+void store_session_each(struct store *s, bool all,
+	bool (*fn)(const struct store_session *r, void *arg), void *arg);
+
+/* ---- attachment.c ------------------------------------------------------ */
+
+struct store_attachment {
+	int64_t id;
+	char session_id[STORE_ID_MAX];
+	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX]; /* joined in */
+	char identity[256], key_fingerprint[96], role[16];
+	char remote_addr[64], client_version[256];
+	int64_t attached_ms, detached_ms;
+	uint64_t bytes_out, bytes_in;
+	uint32_t resyncs;
+};
+
+/*
+ * Queued; returns the row id that it will have (ids are handed out from memory,
+ * continuing the table's highest at open).
+ */
+int64_t store_attachment_insert(
+	struct store *s, const struct store_attachment *r);
+/* Queued. */
+void store_attachment_ended(struct store *s, int64_t id, int64_t now_ms,
+	uint64_t bytes_out, uint64_t bytes_in, uint32_t resyncs);
+/* Queued: closes every open row of the session, or of all if ID is NULL. */
+void store_attachment_end_all(struct store *s, const char *id, int64_t now_ms);
+/* Open rows only, by attached_ms; sees queued rows because it pumps first. */
+void store_attachment_each_open(struct store *s,
+	bool (*fn)(const struct store_attachment *r, void *arg), void *arg);
+
+/* ---- recording.c ------------------------------------------------------- */
+
+struct store_recording {
+	int64_t id;
+	char session_id[STORE_ID_MAX];
+	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX]; /* joined in */
+	char path[1024]; /* absolute */
+	char format[32]; /* "asciicast-v2" */
+	char state[16]; /* open, complete, truncated, pruned */
+	uint64_t bytes;
+	int64_t duration_ms, started_ms, finished_ms;
+	uint32_t gaps;
+};
+
+/* Queued; returns the row id that it will have. */
+int64_t store_recording_insert(
+	struct store *s, const struct store_recording *r);
+/* Queued. */
+void store_recording_progress(
+	struct store *s, int64_t id, uint64_t bytes, int64_t duration_ms);
+void store_recording_finished(struct store *s, int64_t id, const char *state,
+	uint64_t bytes, int64_t duration_ms, int64_t finished_ms, uint32_t gaps);
+void store_recording_index(
+	struct store *s, int64_t id, int64_t t_ms, uint64_t offset);
+/* By recording id (decimal), session id or unique prefix, or sandbox+name. */
+int store_recording_find(
+	struct store *s, const char *ref, struct store_recording *out);
+/* All, by started_ms. */
+void store_recording_each(struct store *s,
+	bool (*fn)(const struct store_recording *r, void *arg), void *arg);
+/* Finished before BEFORE_MS, not pruned; at most LIMIT; returns the count. */
+size_t store_recording_expired(struct store *s, int64_t before_ms,
+	struct store_recording *out, size_t limit);
+
+/* ---- audit.c ----------------------------------------------------------- */
+
+/* Queued. Any of the strings may be NULL. EVENT is a word of docs/audit.md. */
+void store_audit(struct store *s, const char *event, const char *identity,
+	const char *remote_addr, const char *sandbox, const char *session_id,
+	const char *detail);
+
+#endif
