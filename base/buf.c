@@ -30,7 +30,7 @@ buf_reserve(struct buf *b, size_t n)
 	assert(n <= SIZE_MAX / 4);
 	if (b->cap - b->end >= n && b->data)
 		return b->data + b->end;
-	if (b->start && b->cap - len >= n && b->start >= len) {
+	if (b->data && b->cap - len >= n && b->start >= len) {
 		memcpy(b->data, b->data + b->start, len);
 	} else {
 		uint8_t *data;
@@ -154,23 +154,23 @@ reader_u16(struct reader *r)
 {
 	const uint8_t *p = reader_take(r, 2);
 
-	return p ? (uint16_t)(p[0] << 8 | p[1]) : 0;
+	return p ? (uint16_t)((unsigned)p[0] << 8 | p[1]) : 0;
 }
 
 uint32_t
 reader_u32(struct reader *r)
 {
-	uint32_t hi = reader_u16(r);
+	uint32_t hi = reader_u16(r), lo = reader_u16(r);
 
-	return hi << 16 | reader_u16(r);
+	return r->failed ? 0 : hi << 16 | lo;
 }
 
 uint64_t
 reader_u64(struct reader *r)
 {
-	uint64_t hi = reader_u32(r);
+	uint64_t hi = reader_u32(r), lo = reader_u32(r);
 
-	return hi << 32 | reader_u32(r);
+	return r->failed ? 0 : hi << 32 | lo;
 }
 
 const uint8_t *

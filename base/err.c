@@ -22,6 +22,7 @@ err_set(struct err *e, int code, const char *fmt, ...)
 int
 err_sys(struct err *e, int code, const char *fmt, ...)
 {
+	const char *why = strerrordesc_np(-code);
 	va_list ap;
 	size_t n;
 
@@ -32,7 +33,8 @@ err_sys(struct err *e, int code, const char *fmt, ...)
 	vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
 	va_end(ap);
 	n = strlen(e->msg);
-	snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", strerrordesc_np(-code));
+	snprintf(e->msg + n, sizeof(e->msg) - n, ": %s",
+	    why ? why : "unknown error");
 	return code;
 }
 

@@ -55,12 +55,12 @@ fd_open_dir(const char *path, mode_t mode, struct err *e)
 		return err_sys(e, -errno, "cannot open directory %s", path);
 	if (st.st_uid != geteuid())
 		return err_set(e, -EPERM,
-			"directory %s belongs to uid %u, not to uid %u", path,
-			st.st_uid, geteuid());
+		    "directory %s belongs to uid %u, not to uid %u", path,
+		    st.st_uid, geteuid());
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(e, -EPERM,
-			"directory %s is writable by others; run chmod go-w on it",
-			path);
+		    "directory %s is writable by others; run chmod go-w on it",
+		    path);
 	return take_fd(&fd);
 }
 
@@ -71,8 +71,8 @@ fd_open_dir_at(int dir_fd, const char *name, mode_t mode, struct err *e)
 
 	if (mkdirat(dir_fd, name, mode) < 0 && errno != EEXIST)
 		return err_sys(e, -errno, "cannot make directory %s", name);
-	fd = openat(dir_fd, name,
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(
+	    dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot open directory %s", name);
 	return fd;
@@ -83,6 +83,8 @@ fd_make_dirs(const char *path, struct err *e)
 {
 	autofree char *copy = xstrdup(path);
 
+	if (!*path)
+		return err_set(e, -ENOENT, "a directory without a name");
 	for (char *p = copy + 1;; p++) {
 		char c = *p;
 
@@ -91,7 +93,7 @@ fd_make_dirs(const char *path, struct err *e)
 		*p = '\0';
 		if (mkdir(copy, 0700) < 0 && errno != EEXIST)
 			return err_sys(
-				e, -errno, "cannot make directory %s", copy);
+			    e, -errno, "cannot make directory %s", copy);
 		*p = c;
 		if (c == '\0')
 			return 0;
@@ -161,9 +163,8 @@ fd_sealed_memfd(const char *name, const void *p, size_t n)
 	if (rc < 0)
 		return rc;
 	if (lseek(fd, 0, SEEK_SET) < 0 ||
-		fcntl(fd, F_ADD_SEALS,
-			F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK |
-				F_SEAL_SEAL) < 0)
+	    fcntl(fd, F_ADD_SEALS,
+		F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
 		return -errno;
 	return take_fd(&fd);
 }
@@ -196,7 +197,7 @@ fd_unix_addr(int dir_fd, const char *name, struct sockaddr_un *sa)
 
 	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	n = snprintf(sa->sun_path, sizeof(sa->sun_path), "/proc/self/fd/%d/%s",
-		dir_fd, name);
+	    dir_fd, name);
 	return n < 0 || (size_t)n >= sizeof(sa->sun_path) ? -ENAMETOOLONG : 0;
 }
 

@@ -50,8 +50,8 @@ list_remove(struct list *node)
  * Walks HEAD: POS is a struct list *, NEXT a spare one, so that the body may
  * remove POS (and only POS) from the list.
  */
-#define list_for_each(pos, tmp, head)                                          \
-	for (pos = (head)->next, tmp = pos->next; pos != (head);               \
-		pos = tmp, tmp = pos->next)
+#define list_for_each(pos, tmp, head)                                    \
+	for ((pos) = (head)->next, (tmp) = (pos)->next; (pos) != (head); \
+	     (pos) = (tmp), (tmp) = (pos)->next)
 
 #endif

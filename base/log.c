@@ -37,6 +37,7 @@ static const char *const log_names[] = {
 struct log_line {
 	char text[LOG_LINE_MAX];
 	size_t len;
+	bool is_cut; /* something did not fit; pairs are left out whole */
 };
 
 void
@@ -95,6 +96,7 @@ log_put(struct log_line *l, const char *s)
 	size_t room = sizeof(l->text) - 3 - l->len;
 	size_t n = strnlen(s, room);
 
+	l->is_cut |= s[n] != '\0';
 	memcpy(l->text + l->len, s, n);
 	l->len += n;
 }
@@ -114,12 +116,10 @@ log_is_plain(const char *s)
 }
 
 static void
-log_pair(struct log_line *l, const char *key, const char *value)
+log_pair_text(struct log_line *l, const char *key, const char *value)
 {
 	char safe[1024];
 
-	if (!value)
-		value = "-";
 	if (log_state.is_json) {
 		text_escape_json(value, strlen(value), safe, sizeof(safe));
 		log_put(l, ",\"");
@@ -132,7 +132,7 @@ log_pair(struct log_line *l, const char *key, const char *value)
 	log_put(l, " ");
 	log_put(l, key);
 	log_put(l, "=");
-	if (log_is_plain(value)) {
+	if (strlen(value) < sizeof(safe) && log_is_plain(value)) {
 		log_put(l, value);
 		return;
 	}
@@ -140,6 +140,19 @@ log_pair(struct log_line *l, const char *key, const char *value)
 	log_put(l, "\"");
 	log_put(l, safe);
 	log_put(l, "\"");
+}
+
+/* A line in JSON must stay JSON: what does not fit is left out whole. */
+static void
+log_pair(struct log_line *l, const char *key, const char *value)
+{
+	size_t start = l->len;
+
+	if (l->is_cut)
+		return;
+	log_pair_text(l, key, value ? value : "-");
+	if (l->is_cut)
+		l->len = start;
 }
 
 static void
@@ -155,11 +168,11 @@ log_prefix(struct log_line *l, enum log_level level, const char *event)
 	n = strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
 	snprintf(stamp + n, sizeof(stamp) - n, ".%03ldZ", ts.tv_nsec / 1000000);
 	snprintf(head, sizeof(head),
-		log_state.is_json ?
-			"{\"time\":\"%s\",\"level\":\"%s\",\"prog\":\"%s\","
-			"\"pid\":%d,\"event\":\"%s\"" :
-			"%s %s %s[%d] %s",
-		stamp, log_names[level], log_state.prog, (int)getpid(), event);
+	    log_state.is_json
+		? "{\"time\":\"%s\",\"level\":\"%s\",\"prog\":\"%s\","
+		  "\"pid\":%d,\"event\":\"%s\""
+		: "%s %s %s[%d] %s",
+	    stamp, log_names[level], log_state.prog, (int)getpid(), event);
 	log_put(l, head);
 	for (int i = 0; i < log_state.n_ids; i++)
 		log_pair(l, log_state.ids[i].key, log_state.ids[i].value);
@@ -176,6 +189,7 @@ log_event(enum log_level level, const char *event, ...)
 	if (level > log_state.level)
 		return;
 	l.len = 0;
+	l.is_cut = false;
 	log_prefix(&l, level, event);
 	va_start(ap, event);
 	while ((key = va_arg(ap, const char *)))

@@ -29,7 +29,8 @@ const char *log_level_name(enum log_level level);
  * Writes one line: time, level, prog, EVENT (a fixed word like
  * "session_created"), the ids, then pairs of const char * KEY, const char *
  * VALUE up to a NULL key. A NULL value is written as "-". One write(2), at most
- * 4 KiB; longer lines are cut. Safe in every thread.
+ * 4 KiB: values are cut at 1023 bytes, pairs that do not fit are left out. Safe
+ * in every thread.
  */
 void log_event(enum log_level level, const char *event, ...)
 	__attribute__((sentinel));

@@ -71,7 +71,7 @@ frame_decode_header(
 		.length = length & ~FRAME_HAS_FD,
 		.type = in[4],
 		.arg = in[5],
-		.tag = (uint16_t)(in[6] << 8 | in[7]),
+		.tag = (uint16_t)((unsigned)in[6] << 8 | in[7]),
 		.has_fd = (length & FRAME_HAS_FD) != 0,
 	};
 	return 0;

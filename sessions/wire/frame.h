@@ -21,8 +21,11 @@
 #define FRAME_HEADER_SIZE 8
 #define FRAME_HAS_FD      (1U << 31)
 
-/* The longest payload of all: an exec command of 256 KiB and its environment. */
-#define FRAME_MAX (512U << 10)
+/*
+ * The longest payload of all: an exec command of 256 KiB with 128 variables of
+ * 4 KiB each in FRAME_LAUNCH.
+ */
+#define FRAME_MAX (1U << 20)
 
 /* The longest payload of FRAME_DATA. */
 #define FRAME_DATA_MAX (32U << 10)

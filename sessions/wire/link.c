@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-
 #define LINK_READ_MAX (64U << 10)
 
 void
@@ -21,12 +20,21 @@ link_init(struct link *l, int fd)
 }
 
 void
+link_drop_out(struct link *l)
+{
+	for (unsigned i = 0; i < l->n_out_fds; i++)
+		close(l->out_fds[i]);
+	l->n_out_fds = 0;
+	buf_clear(&l->partial);
+	buf_clear(&l->out);
+}
+
+void
 link_release(struct link *l)
 {
 	for (unsigned i = 0; i < l->n_in_fds; i++)
 		close(l->in_fds[i]);
-	for (unsigned i = 0; i < l->n_out_fds; i++)
-		close(l->out_fds[i]);
+	link_drop_out(l);
 	if (l->fd >= 0)
 		close(l->fd);
 	buf_release(&l->in);
@@ -42,7 +50,7 @@ link_take_fds(struct link *l, struct msghdr *msg)
 	bool is_ok = !(msg->msg_flags & MSG_CTRUNC);
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c;
-		c = CMSG_NXTHDR(msg, c)) {
+	     c = CMSG_NXTHDR(msg, c)) {
 		size_t n;
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -126,7 +134,7 @@ link_next(struct link *l, struct frame *out)
 
 void
 link_send_fd(struct link *l, uint8_t type, uint8_t arg, uint16_t tag,
-	const void *p, size_t n, int fd)
+    const void *p, size_t n, int fd)
 {
 	struct frame_header h = {
 		.length = (uint32_t)n,
@@ -139,7 +147,7 @@ link_send_fd(struct link *l, uint8_t type, uint8_t arg, uint16_t tag,
 
 	assert(n <= FRAME_MAX);
 	if (fd >= 0) {
-		assert(l->n_out_fds < LINK_FDS_MAX);
+		assert(link_has_fd_room(l));
 		l->out_fd_at[l->n_out_fds] = l->out_pos + buf_len(&l->out);
 		l->out_fds[l->n_out_fds++] = fd;
 	}
@@ -150,7 +158,7 @@ link_send_fd(struct link *l, uint8_t type, uint8_t arg, uint16_t tag,
 
 void
 link_send(struct link *l, uint8_t type, uint8_t arg, uint16_t tag,
-	const void *p, size_t n)
+    const void *p, size_t n)
 {
 	link_send_fd(l, type, arg, tag, p, n, -1);
 }
@@ -168,8 +176,8 @@ link_sendmsg(int fd, struct msghdr *msg)
 }
 
 int
-link_write_data(struct link *l, enum frame_stream stream,
-	const struct iovec *iov, int n)
+link_write_data(
+    struct link *l, enum frame_stream stream, const struct iovec *iov, int n)
 {
 	struct iovec v[3];
 	uint8_t head[FRAME_HEADER_SIZE];
@@ -191,11 +199,11 @@ link_write_data(struct link *l, enum frame_stream stream,
 	if (sent < 0)
 		return (int)sent;
 	for (int i = 0; i <= n; i++) {
-		size_t done = (size_t)sent < v[i].iov_len ? (size_t)sent :
-							    v[i].iov_len;
+		size_t done =
+		    (size_t)sent < v[i].iov_len ? (size_t)sent : v[i].iov_len;
 
 		buf_put(&l->partial, (uint8_t *)v[i].iov_base + done,
-			v[i].iov_len - done);
+		    v[i].iov_len - done);
 		sent -= (ssize_t)done;
 	}
 	return 0;
@@ -250,7 +258,7 @@ link_flush_out(struct link *l)
 		l->n_out_fds--;
 		memmove(l->out_fds, l->out_fds + 1, l->n_out_fds * sizeof(int));
 		memmove(l->out_fd_at, l->out_fd_at + 1,
-			l->n_out_fds * sizeof(l->out_fd_at[0]));
+		    l->n_out_fds * sizeof(l->out_fd_at[0]));
 	}
 	l->out_pos += (uint64_t)n;
 	buf_consume(&l->out, (size_t)n);

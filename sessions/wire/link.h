@@ -20,11 +20,11 @@
 struct link {
 	int fd;
 	struct buf in;
-	struct buf partial; /* the rest of a frame whose head is sent */
-	struct buf out; /* whole frames that wait */
+	struct buf partial;       /* the rest of a frame whose head is sent */
+	struct buf out;           /* whole frames that wait */
 	int in_fds[LINK_FDS_MAX]; /* received, not yet asked for */
 	unsigned n_in_fds;
-	int out_fds[LINK_FDS_MAX]; /* wait with their frame in `out` */
+	int out_fds[LINK_FDS_MAX];        /* wait with their frame in `out` */
 	uint64_t out_fd_at[LINK_FDS_MAX]; /* position of that frame's header */
 	unsigned n_out_fds;
 	uint64_t out_pos; /* bytes that ever left `out` */
@@ -60,19 +60,25 @@ int link_next(struct link *l, struct frame *out);
 
 /* Queues a frame of N <= FRAME_MAX bytes; link_flush() sends it. */
 void link_send(struct link *l, uint8_t type, uint8_t arg, uint16_t tag,
-	const void *p, size_t n);
+    const void *p, size_t n);
 
-/* The same with the descriptor FD, which the link owns from now on. */
+/*
+ * The same with the descriptor FD, which the link owns from now on. At most
+ * LINK_FDS_MAX of them wait (link_has_fd_room()).
+ */
 void link_send_fd(struct link *l, uint8_t type, uint8_t arg, uint16_t tag,
-	const void *p, size_t n, int fd);
+    const void *p, size_t n, int fd);
 
 /*
  * Writes one FRAME_DATA straight from the caller's memory; only what the socket
  * did not take is copied. Call it only when link_is_idle(). The N vectors hold
  * 1 to FRAME_DATA_MAX bytes; N <= 2. 0 or a negative errno.
  */
-int link_write_data(struct link *l, enum frame_stream stream,
-	const struct iovec *iov, int n);
+int link_write_data(
+    struct link *l, enum frame_stream stream, const struct iovec *iov, int n);
+
+/* Drops what waits to be sent, and its descriptors. */
+void link_drop_out(struct link *l);
 
 /* Sends what waits: 0 when all is out, -EAGAIN, or another negative errno. */
 int link_flush(struct link *l);
@@ -82,6 +88,13 @@ static inline bool
 link_is_idle(const struct link *l)
 {
 	return buf_len(&l->out) == 0 && buf_len(&l->partial) == 0;
+}
+
+/* True if one more descriptor may be queued. */
+static inline bool
+link_has_fd_room(const struct link *l)
+{
+	return l->n_out_fds < LINK_FDS_MAX;
 }
 
 /* Bytes that wait to be sent. */

@@ -50,7 +50,7 @@ wire_dispatch(struct wire *w)
 
 	w->in_callback = true;
 	while (!w->is_paused && !w->is_closing &&
-		(rc = link_next(&w->link, &f)) == 1)
+	       (rc = link_next(&w->link, &f)) == 1)
 		w->handler->on_frame(w, &f);
 	w->in_callback = false;
 	return rc < 0 ? rc : 0;
@@ -89,8 +89,7 @@ static void
 wire_break(struct wire *w, int rc)
 {
 	w->is_broken = true;
-	buf_clear(&w->link.partial);
-	buf_clear(&w->link.out);
+	link_drop_out(&w->link);
 	event_del(w->write_ev);
 	if (w->is_paused)
 		wire_close(w, rc);
@@ -119,13 +118,14 @@ wire_on_write(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	wire_flush(w);
-	if (!w->is_closing && link_is_idle(&w->link) && w->handler->on_idle)
+	if (!w->is_closing && !w->is_broken && link_is_idle(&w->link) &&
+	    w->handler->on_idle)
 		w->handler->on_idle(w);
 }
 
 void
 wire_init(struct wire *w, struct event_base *base, int fd,
-	const struct wire_handler *handler, void *owner)
+    const struct wire_handler *handler, void *owner)
 {
 	*w = (struct wire){ .base = base, .handler = handler, .owner = owner };
 	link_init(&w->link, fd);
@@ -153,11 +153,19 @@ wire_release(struct wire *w)
 
 void
 wire_send_fd(struct wire *w, uint8_t type, uint8_t arg, uint16_t tag,
-	const void *p, size_t n, int fd)
+    const void *p, size_t n, int fd)
 {
 	if (w->is_closing || w->is_broken) {
 		if (fd >= 0)
 			close(fd);
+		return;
+	}
+	/* A peer that asks without ever reading the answers is let go. */
+	if (link_pending(&w->link) > WIRE_PENDING_MAX ||
+	    (fd >= 0 && !link_has_fd_room(&w->link))) {
+		if (fd >= 0)
+			close(fd);
+		wire_close(w, -ENOBUFS);
 		return;
 	}
 	link_send_fd(&w->link, type, arg, tag, p, n, fd);
@@ -166,14 +174,14 @@ wire_send_fd(struct wire *w, uint8_t type, uint8_t arg, uint16_t tag,
 
 void
 wire_send(struct wire *w, uint8_t type, uint8_t arg, uint16_t tag,
-	const void *p, size_t n)
+    const void *p, size_t n)
 {
 	wire_send_fd(w, type, arg, tag, p, n, -1);
 }
 
 void
 wire_send_buf(struct wire *w, uint8_t type, uint8_t arg, uint16_t tag,
-	const struct buf *b)
+    const struct buf *b)
 {
 	wire_send(w, type, arg, tag, b->data ? buf_head(b) : NULL, buf_len(b));
 }
@@ -195,8 +203,8 @@ wire_reply_error(struct wire *w, uint16_t tag, uint8_t code, const char *why)
 }
 
 bool
-wire_write_data(struct wire *w, enum frame_stream stream,
-	const struct iovec *iov, int n)
+wire_write_data(
+    struct wire *w, enum frame_stream stream, const struct iovec *iov, int n)
 {
 	int rc;
 

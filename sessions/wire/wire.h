@@ -10,6 +10,9 @@
 
 #include "sessions/wire/link.h"
 
+/* More than this waiting for one peer ends its link. */
+#define WIRE_PENDING_MAX (4U << 20)
+
 struct event;
 struct event_base;
 struct wire;
@@ -44,7 +47,7 @@ struct wire {
  * HANDLER must outlive W. No callback runs before the loop does.
  */
 void wire_init(struct wire *w, struct event_base *base, int fd,
-	const struct wire_handler *handler, void *owner);
+    const struct wire_handler *handler, void *owner);
 
 /* Ends the link without any callback. Harmless when never started. */
 void wire_release(struct wire *w);
@@ -52,25 +55,29 @@ void wire_release(struct wire *w);
 /* Ends it as if the peer had: on_close(w, RC) follows from the loop. */
 void wire_close(struct wire *w, int rc);
 
-/* Sends through link_send() and flushes as far as the socket takes it. */
+/*
+ * Sends through link_send() and flushes as far as the socket takes it. When
+ * WIRE_PENDING_MAX bytes or LINK_FDS_MAX descriptors wait already, the link is
+ * closed with -ENOBUFS instead.
+ */
 void wire_send(struct wire *w, uint8_t type, uint8_t arg, uint16_t tag,
-	const void *p, size_t n);
+    const void *p, size_t n);
 void wire_send_fd(struct wire *w, uint8_t type, uint8_t arg, uint16_t tag,
-	const void *p, size_t n, int fd);
+    const void *p, size_t n, int fd);
 void wire_send_buf(struct wire *w, uint8_t type, uint8_t arg, uint16_t tag,
-	const struct buf *b);
+    const struct buf *b);
 
 /* FRAME_OK, or FRAME_ERROR with CODE and WHY, as the reply to TAG. */
 void wire_reply_ok(struct wire *w, uint16_t tag);
 void wire_reply_error(
-	struct wire *w, uint16_t tag, uint8_t code, const char *why);
+    struct wire *w, uint16_t tag, uint8_t code, const char *why);
 
 /*
  * Writes data straight from the caller's memory, see link_write_data(); arms
  * the write event for what is left. Returns true if more may follow at once.
  */
-bool wire_write_data(struct wire *w, enum frame_stream stream,
-	const struct iovec *iov, int n);
+bool wire_write_data(
+    struct wire *w, enum frame_stream stream, const struct iovec *iov, int n);
 
 /* Stops or resumes reading; a paused wire still writes. */
 void wire_pause(struct wire *w, bool paused);
