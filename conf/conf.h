@@ -24,8 +24,14 @@ enum conf_resize {
 	CONF_RESIZE_FIXED
 };
 
-enum conf_on_shutdown { CONF_SHUTDOWN_KEEP, CONF_SHUTDOWN_KILL };
-enum conf_on_error { CONF_ON_ERROR_CONTINUE, CONF_ON_ERROR_STOP };
+enum conf_on_shutdown {
+	CONF_SHUTDOWN_KEEP,
+	CONF_SHUTDOWN_KILL
+};
+enum conf_on_error {
+	CONF_ON_ERROR_CONTINUE,
+	CONF_ON_ERROR_STOP
+};
 
 /*
  * Values after loading: strings are never NULL ("" where the default is
@@ -61,7 +67,7 @@ struct conf {
 		uint64_t buffer_bytes, scrollback;
 		enum conf_resize resize;
 		unsigned fixed_cols, fixed_rows; /* of CONF_RESIZE_FIXED */
-		int detach_key; /* the byte 0-31 that detaches, -1 = none */
+		int detach_key;   /* the byte 0-31 that detaches, -1 = none */
 		char *env_accept; /* comma-separated globs */
 		uint64_t stop_grace_ms;
 		enum conf_on_shutdown on_shutdown;
@@ -84,7 +90,7 @@ struct conf {
  * untouched and a negative errno returned. The caller frees with conf_free().
  */
 int conf_load(const char *file, const char *const *overrides,
-	unsigned n_overrides, struct conf **out, struct err *e);
+    unsigned n_overrides, struct conf **out, struct err *e);
 void conf_free(struct conf *c);
 
 /* Every option as INI, with the value in force (berthd --show-config). */
@@ -93,7 +99,10 @@ void conf_show(const struct conf *c, FILE *out);
 /* The sample file: every option commented out, with its help. */
 void conf_print_sample(FILE *out);
 
-/* The options as rows of a troff table for berth.conf(5). */
+/*
+ * The options for berth.conf(5): a subsection per section and a paragraph per
+ * option, in the macros of man(7).
+ */
 void conf_print_manual(FILE *out);
 
 /* The path that conf_load(NULL, ...) reads for this user; the caller frees. */

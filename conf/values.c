@@ -1,0 +1,357 @@
+/*
+ * What the kinds of options can hold: text to value and back (berthd). Every
+ * parse function leaves the field as it was when it fails, and every value
+ * that it stores formats to text that it would accept again.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "conf/conf.h"
+#include "conf/elements.h"
+#include "conf/options.h"
+
+#define VALUE_NONE     "none"
+#define VALUE_NAME_MAX 32 /* useradd's limit */
+
+static void *
+value_field(const struct option *o, struct conf *c)
+{
+	return (char *)c + o->field;
+}
+
+static const void *
+value_field_const(const struct option *o, const struct conf *c)
+{
+	return (const char *)c + o->field;
+}
+
+static const char *
+value_string(const struct option *o, const struct conf *c)
+{
+	return *(char *const *)value_field_const(o, c);
+}
+
+/* Takes over TEXT. */
+static int
+value_put_string(const struct option *o, struct conf *c, char *text)
+{
+	char **field = value_field(o, c);
+
+	free(*field);
+	*field = text;
+	return 0;
+}
+
+static char *
+value_format_string(const struct option *o, const struct conf *c)
+{
+	const char *s = value_string(o, c);
+
+	return xstrdup(s && *s ? s : VALUE_NONE);
+}
+
+static int
+value_parse_path(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	return value_put_string(o, c, element_path(text, dir, e));
+}
+
+static int
+value_parse_list(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	element_fn fn = o->kind == OPTION_PATHS    ? element_path
+			: o->kind == OPTION_LISTEN ? element_address
+						   : element_glob;
+	char *list = NULL;
+	int rc;
+
+	if (o->kind == OPTION_GLOBS && strcmp(text, VALUE_NONE) == 0)
+		return value_put_string(o, c, xstrdup(""));
+	rc = elements_parse(text, dir, fn, &list, e);
+	return rc < 0 ? rc : value_put_string(o, c, list);
+}
+
+static bool
+value_is_name(const char *s)
+{
+	size_t n = strlen(s);
+
+	return n > 0 && n <= VALUE_NAME_MAX && s[0] != '-' &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyz"
+			 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == n;
+}
+
+static int
+value_parse_name(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	(void)dir;
+	if (!value_is_name(text))
+		return err_set(
+		    e, -EINVAL, "\"%s\" is not the name of a user", text);
+	return value_put_string(o, c, xstrdup(text));
+}
+
+static int
+value_parse_group(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	(void)dir;
+	if (strcmp(text, VALUE_NONE) == 0)
+		return value_put_string(o, c, xstrdup(""));
+	if (!value_is_name(text) || !getgrnam(text))
+		return err_set(e, -ENOENT, "there is no group \"%s\"", text);
+	return value_put_string(o, c, xstrdup(text));
+}
+
+/* The place of TEXT among the words "a, b, c" of UNIT, or -1. */
+static int
+value_word_index(const char *unit, const char *text)
+{
+	size_t n = strlen(text);
+	int index = 0;
+
+	for (const char *p = unit;; p += strspn(p, ", "), index++) {
+		size_t len = strcspn(p, ",");
+
+		if (len == n && memcmp(p, text, n) == 0)
+			return index;
+		p += len;
+		if (!*p)
+			return -1;
+	}
+}
+
+static char *
+value_word_at(const char *unit, unsigned index)
+{
+	const char *p = unit;
+
+	for (; index > 0; index--) {
+		p += strcspn(p, ",");
+		p += strspn(p, ", ");
+	}
+	return xstrndup(p, strcspn(p, ","));
+}
+
+static int
+value_bad_word(const struct option *o, const char *text, struct err *e)
+{
+	return err_set(e, -EINVAL, "\"%s\" is none of: %s", text, o->unit);
+}
+
+static int
+value_parse_bool(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	static const char *const words[][2] = {
+		{ "no", "yes" },
+		{ "off", "on" },
+		{ "false", "true" },
+	};
+	bool is_switch = value_word_index(o->unit, "json") < 0;
+	int index = value_word_index(o->unit, text);
+
+	(void)dir;
+	for (size_t i = 0; index < 0 && is_switch && i < ARRAY_LEN(words); i++)
+		index = strcmp(text, words[i][0]) == 0   ? 0
+			: strcmp(text, words[i][1]) == 0 ? 1
+							 : -1;
+	if (index < 0)
+		return value_bad_word(o, text, e);
+	*(bool *)value_field(o, c) = index == 1;
+	return 0;
+}
+
+static char *
+value_format_bool(const struct option *o, const struct conf *c)
+{
+	return value_word_at(
+	    o->unit, *(const bool *)value_field_const(o, c) ? 1 : 0);
+}
+
+static int
+value_parse_word(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	int index = value_word_index(o->unit, text);
+
+	(void)dir;
+	if (index < 0)
+		return value_bad_word(o, text, e);
+	*(unsigned *)value_field(o, c) = (unsigned)index;
+	return 0;
+}
+
+static char *
+value_format_word(const struct option *o, const struct conf *c)
+{
+	return value_word_at(
+	    o->unit, *(const unsigned *)value_field_const(o, c));
+}
+
+static int
+value_parse_text(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	(void)dir;
+	if (value_word_index(o->unit, text) < 0)
+		return value_bad_word(o, text, e);
+	return value_put_string(o, c, xstrdup(text));
+}
+
+static void
+value_print_number(const struct option *o, uint64_t v, char *out, size_t size)
+{
+	if (o->kind == OPTION_SIZE)
+		text_format_size(v, out, size);
+	else if (o->kind == OPTION_TIME)
+		text_format_duration(v, out, size);
+	else
+		snprintf(out, size, "%" PRIu64, v);
+}
+
+static int
+value_parse_number(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	const char *noun = "a whole number";
+	uint64_t v = 0;
+	char min[32], max[32];
+	int rc;
+
+	(void)dir;
+	if (o->kind == OPTION_SIZE) {
+		noun = "a size like 512k, 1M or 2G";
+		rc = text_parse_size(text, &v);
+	} else if (o->kind == OPTION_TIME) {
+		noun = "a time like 500ms, 30s, 5m, 12h or 7d";
+		rc = text_parse_duration(text, &v);
+	} else {
+		rc = text_parse_u64(text, 0, UINT64_MAX, &v);
+	}
+	if (rc == -EINVAL)
+		return err_set(e, rc, "\"%s\" is not %s", text, noun);
+	if (rc == 0 && v >= o->min && v <= o->max) {
+		*(uint64_t *)value_field(o, c) = v;
+		return 0;
+	}
+	value_print_number(o, o->min, min, sizeof(min));
+	value_print_number(o, o->max, max, sizeof(max));
+	return err_set(
+	    e, -ERANGE, "%s is not between %s and %s", text, min, max);
+}
+
+static char *
+value_format_number(const struct option *o, const struct conf *c)
+{
+	char text[32];
+
+	value_print_number(
+	    o, *(const uint64_t *)value_field_const(o, c), text, sizeof(text));
+	return xstrdup(text);
+}
+
+static int
+value_parse_resize(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	static const char fixed[] = "fixed ";
+	int index = value_word_index(o->unit, text);
+	unsigned cols = 0, rows = 0;
+
+	(void)dir;
+	if (strncmp(text, fixed, strlen(fixed)) == 0) {
+		const char *size = text + strlen(fixed);
+
+		if (text_parse_size2d(size + strspn(size, " "), &cols, &rows) <
+		    0)
+			return err_set(e, -EINVAL,
+			    "\"%s\" is not a size like 80x24", size);
+		index = CONF_RESIZE_FIXED;
+	} else if (index < 0 || index >= CONF_RESIZE_FIXED) {
+		return value_bad_word(o, text, e);
+	}
+	c->session.resize = (enum conf_resize)index;
+	c->session.fixed_cols = cols;
+	c->session.fixed_rows = rows;
+	return 0;
+}
+
+static char *
+value_format_resize(const struct option *o, const struct conf *c)
+{
+	if (c->session.resize == CONF_RESIZE_FIXED)
+		return xasprintf("fixed %ux%u", c->session.fixed_cols,
+		    c->session.fixed_rows);
+	return value_word_at(o->unit, c->session.resize);
+}
+
+static int
+value_parse_key(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	static const char ctrl[] = "ctrl-";
+	const char *key = text + strlen(ctrl);
+	int byte = -1;
+
+	(void)dir;
+	if (strcmp(text, VALUE_NONE) != 0) {
+		if (strncasecmp(text, ctrl, strlen(ctrl)) != 0 || !key[0] ||
+		    key[1] || key[0] < '@' || key[0] > 'z')
+			return err_set(e, -EINVAL,
+			    "\"%s\" is neither none nor a key like ctrl-]",
+			    text);
+		byte = key[0] & 0x1f;
+	}
+	*(int *)value_field(o, c) = byte;
+	return 0;
+}
+
+static char *
+value_format_key(const struct option *o, const struct conf *c)
+{
+	int byte = *(const int *)value_field_const(o, c);
+
+	if (byte < 0)
+		return xstrdup(VALUE_NONE);
+	/* A letter in lower case, @ [ \ ] ^ _ as they are. */
+	return xasprintf(
+	    "ctrl-%c", byte >= 1 && byte <= 26 ? byte | 0x60 : byte | 0x40);
+}
+
+static const struct option_type value_types[OPTION_KINDS] = {
+	[OPTION_NAME] = { value_parse_name, value_format_string, false, true },
+	[OPTION_GROUP] = { value_parse_group, value_format_string, false,
+	    true },
+	[OPTION_PATH] = { value_parse_path, value_format_string, false, true },
+	[OPTION_PATHS] = { value_parse_list, value_format_string, true, true },
+	[OPTION_LISTEN] = { value_parse_list, value_format_string, true, true },
+	[OPTION_GLOBS] = { value_parse_list, value_format_string, true, true },
+	[OPTION_BOOL] = { value_parse_bool, value_format_bool, false, false },
+	[OPTION_WORD] = { value_parse_word, value_format_word, false, false },
+	[OPTION_TEXT] = { value_parse_text, value_format_string, false, true },
+	[OPTION_COUNT] = { value_parse_number, value_format_number, false,
+	    false },
+	[OPTION_SIZE] = { value_parse_number, value_format_number, false,
+	    false },
+	[OPTION_TIME] = { value_parse_number, value_format_number, false,
+	    false },
+	[OPTION_RESIZE] = { value_parse_resize, value_format_resize, false,
+	    false },
+	[OPTION_KEY] = { value_parse_key, value_format_key, false, false },
+};
+
+const struct option_type *
+option_type(enum option_kind kind)
+{
+	return &value_types[kind];
+}
