@@ -61,7 +61,7 @@ struct store_sandbox {
 
 /* -ENOENT when there is none of that name. */
 int store_sandbox_get(
-	struct store *s, const char *name, struct store_sandbox *out);
+    struct store *s, const char *name, struct store_sandbox *out);
 
 /*
  * Makes the row at once and fills in OUT->id. -EEXIST if the name is taken,
@@ -78,10 +78,10 @@ struct store_session {
 	char id[STORE_ID_MAX]; /* "ses-" + 16 hex */
 	int64_t sandbox_id;
 	char sandbox[STORE_NAME_MAX]; /* joined in by reads */
-	char name[STORE_NAME_MAX]; /* "" for a private process */
+	char name[STORE_NAME_MAX];    /* "" for a private process */
 	bool is_pty;
 	char *argv; /* JSON array of strings; owned */
-	char *cwd; /* owned */
+	char *cwd;  /* owned */
 	enum store_status status;
 	bool has_exit_code;
 	int exit_code;
@@ -106,9 +106,9 @@ int store_session_insert(struct store *s, const struct store_session *r);
  * running, then one of the ends.
  */
 void store_session_started(
-	struct store *s, const char *id, int64_t pid, int64_t started_ms);
+    struct store *s, const char *id, int64_t pid, int64_t started_ms);
 void store_session_progress(struct store *s, const char *id, unsigned cols,
-	unsigned rows, uint64_t bytes_out, uint64_t bytes_in);
+    unsigned rows, uint64_t bytes_out, uint64_t bytes_in);
 
 struct store_session_end {
 	enum store_status status; /* exited, killed, failed or lost */
@@ -119,28 +119,28 @@ struct store_session_end {
 	uint64_t bytes_out, bytes_in;
 };
 void store_session_ended(
-	struct store *s, const char *id, const struct store_session_end *end);
+    struct store *s, const char *id, const struct store_session_end *end);
 
 /* Deletes an ended session with its attachments (recordings keep their rows). */
 int store_session_delete(struct store *s, const char *id);
 
 /* By full id; the caller releases OUT. -ENOENT when there is none. */
 int store_session_get(
-	struct store *s, const char *id, struct store_session *out);
+    struct store *s, const char *id, struct store_session *out);
 
 /*
  * By id, unique prefix of one ("ses-12" or more), or "sandbox+name" (a running
  * one first, else the latest). -ENOENT, or -ENOTUNIQ for an ambiguous prefix.
  */
 int store_session_find(
-	struct store *s, const char *ref, struct store_session *out);
+    struct store *s, const char *ref, struct store_session *out);
 
 /*
  * Calls FN for each: running and creating first, then by created_ms ascending;
  * ended ones too if ALL. FN returns false to stop. The row is the store's.
  */
 void store_session_each(struct store *s, bool all,
-	bool (*fn)(const struct store_session *r, void *arg), void *arg);
+    bool (*fn)(const struct store_session *r, void *arg), void *arg);
 
 /* ---- attachment.c ------------------------------------------------------ */
 
@@ -160,15 +160,15 @@ struct store_attachment {
  * continuing the table's highest at open).
  */
 int64_t store_attachment_insert(
-	struct store *s, const struct store_attachment *r);
+    struct store *s, const struct store_attachment *r);
 /* Queued. */
 void store_attachment_ended(struct store *s, int64_t id, int64_t now_ms,
-	uint64_t bytes_out, uint64_t bytes_in, uint32_t resyncs);
+    uint64_t bytes_out, uint64_t bytes_in, uint32_t resyncs);
 /* Queued: closes every open row of the session, or of all if ID is NULL. */
 void store_attachment_end_all(struct store *s, const char *id, int64_t now_ms);
 /* Open rows only, by attached_ms; sees queued rows because it pumps first. */
 void store_attachment_each_open(struct store *s,
-	bool (*fn)(const struct store_attachment *r, void *arg), void *arg);
+    bool (*fn)(const struct store_attachment *r, void *arg), void *arg);
 
 /* ---- recording.c ------------------------------------------------------- */
 
@@ -176,8 +176,8 @@ struct store_recording {
 	int64_t id;
 	char session_id[STORE_ID_MAX];
 	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX]; /* joined in */
-	char path[1024]; /* absolute */
-	char format[32]; /* "asciicast-v2" */
+	char path[1024];                                    /* absolute */
+	char format[32];                                    /* "asciicast-v2" */
 	char state[16]; /* open, complete, truncated, pruned */
 	uint64_t bytes;
 	int64_t duration_ms, started_ms, finished_ms;
@@ -186,29 +186,29 @@ struct store_recording {
 
 /* Queued; returns the row id that it will have. */
 int64_t store_recording_insert(
-	struct store *s, const struct store_recording *r);
+    struct store *s, const struct store_recording *r);
 /* Queued. */
 void store_recording_progress(
-	struct store *s, int64_t id, uint64_t bytes, int64_t duration_ms);
+    struct store *s, int64_t id, uint64_t bytes, int64_t duration_ms);
 void store_recording_finished(struct store *s, int64_t id, const char *state,
-	uint64_t bytes, int64_t duration_ms, int64_t finished_ms, uint32_t gaps);
+    uint64_t bytes, int64_t duration_ms, int64_t finished_ms, uint32_t gaps);
 void store_recording_index(
-	struct store *s, int64_t id, int64_t t_ms, uint64_t offset);
+    struct store *s, int64_t id, int64_t t_ms, uint64_t offset);
 /* By recording id (decimal), session id or unique prefix, or sandbox+name. */
 int store_recording_find(
-	struct store *s, const char *ref, struct store_recording *out);
+    struct store *s, const char *ref, struct store_recording *out);
 /* All, by started_ms. */
 void store_recording_each(struct store *s,
-	bool (*fn)(const struct store_recording *r, void *arg), void *arg);
+    bool (*fn)(const struct store_recording *r, void *arg), void *arg);
 /* Finished before BEFORE_MS, not pruned; at most LIMIT; returns the count. */
 size_t store_recording_expired(struct store *s, int64_t before_ms,
-	struct store_recording *out, size_t limit);
+    struct store_recording *out, size_t limit);
 
 /* ---- audit.c ----------------------------------------------------------- */
 
 /* Queued. Any of the strings may be NULL. EVENT is a word of docs/audit.md. */
 void store_audit(struct store *s, const char *event, const char *identity,
-	const char *remote_addr, const char *sandbox, const char *session_id,
-	const char *detail);
+    const char *remote_addr, const char *sandbox, const char *session_id,
+    const char *detail);
 
 #endif
