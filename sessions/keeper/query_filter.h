@@ -11,22 +11,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An unfinished sequence is held back up to this; longer ones are no query. */
+#include "sessions/keeper/vt_scan.h"
+
+/*
+ * An unfinished sequence is held back up to this. A longer one passes, unless
+ * its beginning says that it is a query: then it is dropped; a colour or
+ * clipboard string that asks later on is cancelled there (CAN).
+ */
 #define QUERY_HELD_MAX 4096
 
 struct query_filter {
 	uint8_t held[QUERY_HELD_MAX];
 	size_t n_held;
-	uint8_t state;
-	uint8_t is_passing; /* inside a sequence that is known to be no query */
+	struct vt_scan scan; /* behind the last byte of input */
+	uint8_t mode; /* what happens to the present sequence */
+	uint8_t is_ending; /* held ends in an ESC that may begin the ST */
 };
 
 /* Starts at a safe boundary. */
 void query_filter_init(struct query_filter *f);
 
 /*
- * Filters N bytes of IN into OUT, which has room for N + QUERY_HELD_MAX.
- * Returns the bytes written.
+ * Filters N bytes of IN into OUT, which has room for N + QUERY_HELD_MAX and
+ * does not overlap IN. Returns the bytes written.
  */
 size_t query_filter_run(
 	struct query_filter *f, const uint8_t *in, size_t n, uint8_t *out);

@@ -34,20 +34,28 @@ struct recorder_config {
  */
 struct recorder *recorder_new(int fd, const struct recorder_config *c);
 
-/* Output bytes that recorder_output() takes now. */
+/*
+ * Output bytes that recorder_output() takes now. After 0 the event descriptor
+ * tells when to ask again: there is room, or the disk made no progress for 5 s;
+ * then the answer is RECORDER_QUEUE and what does not fit becomes a gap, or the
+ * failure that is_stop_on_error asks for.
+ */
 size_t recorder_room(const struct recorder *r);
 
 /*
  * Records N <= recorder_room() bytes that the process printed now (stdout and
- * stderr alike). Characters split over calls are joined, invalid bytes become
- * U+FFFD, times never go back.
+ * stderr alike); nothing after recorder_close(). Characters split over calls
+ * are joined, invalid bytes become U+FFFD, times never go back.
  */
 void recorder_output(struct recorder *r, const void *p, size_t n);
 
 /* Records a new size; nothing when it is the present one. */
 void recorder_resize(struct recorder *r, unsigned cols, unsigned rows);
 
-/* Readable when recorder_poll() has something to say. */
+/*
+ * Readable when recorder_poll() has something to say, or recorder_room() has
+ * changed from 0. Belongs to the recorder.
+ */
 int recorder_event_fd(const struct recorder *r);
 
 struct recorder_index {
@@ -60,11 +68,11 @@ struct recorder_report {
 	uint64_t bytes, duration_ms; /* written so far */
 	uint32_t gaps;
 	bool has_failed; /* is_stop_on_error and it could not go on */
-	bool is_flushed; /* the last recorder_flush() is done */
+	bool is_flushed; /* no recorder_flush() is waiting */
 	bool is_closed; /* recorder_close() is done; recorder_free() is instant */
 	bool is_complete; /* with is_closed: everything was written */
 	char error[256]; /* what went wrong last, "" for nothing */
-	struct recorder_index index[RECORDER_INDEX_MAX];
+	struct recorder_index index[RECORDER_INDEX_MAX]; /* new ones */
 	unsigned n_index;
 };
 
@@ -78,8 +86,9 @@ void recorder_flush(struct recorder *r);
 void recorder_close(struct recorder *r);
 
 /*
- * Waits for the thread, at most 5 s after recorder_close() (then the file is
- * left as it is), and frees.
+ * Waits for the thread, at most until 5 s after recorder_close(), which it
+ * calls if nobody did, and frees; a thread that hangs in the disk by then is
+ * left behind with the file. Take the event descriptor out of the loop before.
  */
 void recorder_free(struct recorder *r);
 

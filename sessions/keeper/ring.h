@@ -19,13 +19,20 @@ struct ring *ring_new(size_t max_bytes);
 void ring_free(struct ring *r);
 
 /*
- * A contiguous place for 1 to WANT bytes (*N_OUT of them); what stood there is
- * forgotten by ring_commit(), not before. Grows the ring when it may.
+ * A contiguous place for 1 to WANT > 0 bytes (*N_OUT of them); grows the ring
+ * when it may. In a full ring the place is that of the oldest bytes: they count
+ * as kept until ring_commit(), but are gone as soon as it is written to, so
+ * peek only after the commit.
  */
 uint8_t *ring_reserve(struct ring *r, size_t want, size_t *n_out);
+
+/* The first N <= *N_OUT bytes of the place now count. */
 void ring_commit(struct ring *r, size_t n);
 
-/* Copies N bytes in; more than the cap keeps the last ones. */
+/*
+ * Copies N bytes in; more than the cap keeps the last ones. Bytes are forgotten
+ * in steps of ring_cap() / 256.
+ */
 void ring_push(struct ring *r, const void *p, size_t n);
 
 /* Positions: the oldest byte kept, and one behind the newest. */
@@ -47,7 +54,10 @@ int ring_peek(const struct ring *r, uint64_t pos, size_t max, struct iovec v[2])
  */
 uint64_t ring_safe_from(const struct ring *r, uint64_t from);
 
-/* The safe position from which at most LINES whole lines follow. */
+/*
+ * The safe position from which at most LINES whole lines (ended by LF) and the
+ * unfinished last one follow.
+ */
 uint64_t ring_safe_lines(const struct ring *r, unsigned lines);
 
 #endif

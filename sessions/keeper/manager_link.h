@@ -1,0 +1,47 @@
+/*
+ * The keeper's link to its manager: what the manager may ask, by a table, and
+ * what it is told. The manager may go; the session goes on, and the keeper
+ * waits on its listening socket for the next one, whom it tells everything.
+ */
+#ifndef SESSIONS_KEEPER_MANAGER_LINK_H
+#define SESSIONS_KEEPER_MANAGER_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sessions/keeper/input.h"
+#include "sessions/wire/wire.h"
+
+struct event;
+struct keeper;
+
+struct manager_link {
+	struct keeper *k;
+	struct wire wire;
+	struct event *listen_ev, *stats_ev;
+	int listen_fd;
+	bool is_up;
+	int64_t lost_ms;           /* since when there is none */
+	struct input_source input; /* what `berth send` types */
+};
+
+void manager_link_init(
+    struct manager_link *m, struct keeper *k, int fd, int listen_fd);
+void manager_link_release(struct manager_link *m);
+
+/* Sends a frame, or nothing when there is no manager. */
+void manager_link_send(struct manager_link *m, uint8_t type, uint8_t arg,
+    uint16_t tag, const struct buf *b);
+
+/* FRAME_STARTED, FRAME_FAILED, FRAME_EXITED. */
+void manager_link_started(struct manager_link *m);
+void manager_link_failed(struct manager_link *m, const char *why);
+void manager_link_exited(struct manager_link *m);
+
+/* The figures changed: FRAME_STATS within a second. */
+void manager_link_stats_changed(struct manager_link *m);
+
+/* True when everything sent has left. */
+bool manager_link_is_flushed(const struct manager_link *m);
+
+#endif

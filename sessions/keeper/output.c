@@ -1,0 +1,215 @@
+/* From the PTY into the ring, at the pace that DESIGN sets; see output.h. */
+#include "sessions/keeper/output.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "sessions/keeper/keeper.h"
+#include "sessions/keeper/ring.h"
+#include "sessions/keeper/viewer.h"
+
+#define OUTPUT_TURN_MAX (64U << 10)
+
+/*
+ * More than the kernel holds between the leader's last write and us (a tty
+ * buffer is limited to 640 KiB, a pipe to 1 MiB): what comes behind it was
+ * printed by others.
+ */
+#define OUTPUT_DRAIN_MAX (2U << 20)
+
+static void
+output_end_fd(struct output *o, int i)
+{
+	if (o->read_ev[i])
+		event_free(o->read_ev[i]);
+	o->read_ev[i] = NULL;
+	o->fd[i] = -1;
+	o->is_reading[i] = false;
+}
+
+void
+output_finish(struct output *o)
+{
+	if (!o->k)
+		return;
+	output_end_fd(o, 0);
+	output_end_fd(o, 1);
+	o->is_done = true;
+}
+
+void
+output_release(struct output *o)
+{
+	if (!o->k)
+		return;
+	output_finish(o);
+	*o = (struct output){ 0 };
+}
+
+/* How far behind the pace-maker is, or 0 when nobody sets the pace. */
+static uint64_t
+output_lag(const struct output *o)
+{
+	struct keeper *k = o->k;
+	uint64_t end = ring_end(k->ring), least = UINT64_MAX;
+	struct list *pos, *tmp;
+
+	/* The one client of a bound session loses nothing, however slow. */
+	if (keeper_has(k, LAUNCH_BOUND)) {
+		if (k->bound_viewer)
+			return end - k->bound_viewer->pos;
+		return k->had_viewer ? 0 : end;
+	}
+	list_for_each (pos, tmp, &k->viewers) {
+		const struct viewer *v = list_entry(pos, struct viewer, node);
+
+		if (v->filter || v->is_closing || viewer_is_stuck(v) ||
+		    !(v->flags & VIEWER_FOLLOW))
+			continue;
+		if (end - v->pos < least)
+			least = end - v->pos;
+	}
+	return least == UINT64_MAX ? 0 : least;
+}
+
+/* Bytes that may be read now. */
+static size_t
+output_room(const struct output *o)
+{
+	size_t half = ring_cap(o->k->ring) / 2;
+	size_t room = recording_room(&o->k->recording);
+	uint64_t lag = output_lag(o);
+
+	if (room == 0 || lag >= half) {
+		/* The recorder reports room; a pace-maker may get stuck. */
+		keeper_want_tick(o->k);
+		return 0;
+	}
+	return room < half - lag ? room : (size_t)(half - lag);
+}
+
+/*
+ * Reads once into the ring: the bytes, 0 at the end, or a negative errno. No
+ * more than ROOM.
+ */
+static ssize_t
+output_read(struct output *o, int i, size_t room)
+{
+	struct keeper *k = o->k;
+	size_t want = room < OUTPUT_TURN_MAX ? room : OUTPUT_TURN_MAX, cap;
+	uint8_t *p = ring_reserve(k->ring, want, &cap);
+	ssize_t n;
+
+	do
+		n = read(o->fd[i], p, cap < want ? cap : want);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	recording_output(&k->recording, p, (size_t)n);
+	ring_commit(k->ring, (size_t)n);
+	o->bytes += (uint64_t)n;
+	return n;
+}
+
+/* Nothing more to read that the leader wrote. */
+static bool
+output_is_drained(const struct output *o, ssize_t rc)
+{
+	return o->is_draining && (rc == -EAGAIN || o->drain_left == 0);
+}
+
+/* Reads one turn from descriptor I; true if there may be more. */
+static bool
+output_turn(struct output *o, int i)
+{
+	size_t total = 0;
+
+	while (total < OUTPUT_TURN_MAX) {
+		size_t room = output_room(o);
+		ssize_t n = room ? output_read(o, i, room) : -EBUSY;
+
+		if (n > 0) {
+			total += (size_t)n;
+			if (o->is_draining)
+				o->drain_left -= (size_t)n < o->drain_left
+						     ? (size_t)n
+						     : o->drain_left;
+		}
+		if (output_is_drained(o, n) ||
+		    (n <= 0 && n != -EAGAIN && n != -EBUSY))
+			output_end_fd(o, i);
+		if (n <= 0 || o->fd[i] < 0)
+			break;
+	}
+	return total > 0;
+}
+
+static void
+output_on_read(evutil_socket_t fd, short what, void *arg)
+{
+	struct output *o = arg;
+	bool has_read = false;
+
+	(void)what;
+	for (int i = 0; i < 2; i++) {
+		if (o->fd[i] >= 0 && o->fd[i] == fd)
+			has_read = output_turn(o, i);
+	}
+	if (has_read) {
+		manager_link_stats_changed(&o->k->manager);
+		viewer_pump_all(o->k);
+	}
+	output_update(o);
+}
+
+void
+output_open(struct output *o, struct keeper *k, const int *fds, int n)
+{
+	*o = (struct output){ .k = k, .fd = { -1, -1 } };
+	for (int i = 0; i < n; i++) {
+		o->fd[i] = fds[i];
+		o->read_ev[i] = event_new(
+		    k->base, fds[i], EV_READ | EV_PERSIST, output_on_read, o);
+		if (!o->read_ev[i])
+			abort();
+	}
+	output_update(o);
+}
+
+void
+output_update(struct output *o)
+{
+	bool may_read;
+
+	if (!o->k || o->is_done)
+		return;
+	may_read = output_room(o) > 0;
+	for (int i = 0; i < 2; i++) {
+		if (o->fd[i] < 0)
+			continue;
+		if (may_read && !o->is_reading[i])
+			event_add(o->read_ev[i], NULL);
+		if (!may_read && o->is_reading[i])
+			event_del(o->read_ev[i]);
+		o->is_reading[i] = may_read;
+		/* Nothing may be left, and then no event would come. */
+		if (may_read && o->is_draining)
+			event_active(o->read_ev[i], EV_READ, 0);
+	}
+	if (o->is_draining && o->fd[0] < 0 && o->fd[1] < 0) {
+		o->is_done = true;
+			keeper_advance(o->k);
+	}
+}
+
+void
+output_drain(struct output *o)
+{
+	if (!o->k || o->is_draining)
+		return;
+	o->is_draining = true;
+	o->drain_left = OUTPUT_DRAIN_MAX;
+	output_update(o);
+}

@@ -1,0 +1,33 @@
+/*
+ * Processes as /proc shows them: one, or all with their family. A pid is only
+ * a name; what is signalled is checked by its start time first.
+ */
+#ifndef SESSIONS_KEEPER_PROCESS_H
+#define SESSIONS_KEEPER_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct process {
+	pid_t pid, parent, session;
+	char state; /* as in /proc/PID/stat: R S D T Z ... */
+	uint64_t start_ticks;
+	bool is_marked; /* of process_walk(): a descendant */
+};
+
+/* Reads /proc/PID/stat; 0, -ESRCH or another negative errno. */
+int process_read(pid_t pid, struct process *out);
+
+/*
+ * All processes of the system that this one can see, in *OUT, which the caller
+ * frees; those that descend from ROOT are marked. Returns how many, 0 when
+ * /proc cannot be read.
+ */
+size_t process_walk(pid_t root, struct process **out);
+
+/* Signals P if it is still the process that was read; 0 or negative errno. */
+int process_signal(const struct process *p, int sig);
+
+#endif

@@ -1,0 +1,265 @@
+/*
+ * The query filter of a replay; see query_filter.h. Every sequence is held
+ * until it is whole, judged by query_match(), then given out or dropped. What
+ * is not a sequence passes at once. C0 controls inside a dropped sequence are
+ * given out, for terminals execute them, except ENQ, which is a query itself.
+ */
+#include "sessions/keeper/query_filter.h"
+
+#include <string.h>
+
+#include "sessions/keeper/query_match.h"
+
+#define QUERY_ENQ 0x05
+#define QUERY_CAN 0x18
+#define QUERY_SUB 0x1a
+#define QUERY_ESC 0x1b
+
+enum query_mode {
+	QUERY_HOLD,
+	QUERY_PASS, /* a string too long to be held, known to be no query */
+	QUERY_GUARD, /* passes too, but a `?` would make it one */
+	QUERY_DROP, /* too long, known to be one; only its introducer is held */
+};
+
+void
+query_filter_init(struct query_filter *f)
+{
+	f->n_held = 0;
+	f->scan = (struct vt_scan){ 0 };
+	f->mode = QUERY_HOLD;
+	f->is_ending = 0;
+}
+
+static void
+query_filter_hold(struct query_filter *f, uint8_t c)
+{
+	f->held[f->n_held++] = c;
+}
+
+/* Gives out what is held. */
+static uint8_t *
+query_filter_flush(struct query_filter *f, uint8_t *out)
+{
+	memcpy(out, f->held, f->n_held);
+	out += f->n_held;
+	f->n_held = 0;
+	return out;
+}
+
+/* Gives out the controls that a terminal executed inside what is held. */
+static uint8_t *
+query_filter_controls(const struct query_filter *f, bool is_string, uint8_t *out)
+{
+	for (size_t i = 1; i < f->n_held; i++) {
+		if (f->held[i] < 0x20)
+			*out++ = f->held[i];
+		else if (is_string)
+			break; /* the introducer; what follows is data */
+	}
+	return out;
+}
+
+/* The held sequence came to its end: out with it, or away. */
+static uint8_t *
+query_filter_judge(struct query_filter *f, bool is_string, uint8_t *out)
+{
+	if (f->mode == QUERY_HOLD && !query_match(f->held, f->n_held))
+		out = query_filter_flush(f, out);
+	else if (f->mode == QUERY_HOLD)
+		out = query_filter_controls(f, is_string, out);
+	f->n_held = 0;
+	f->mode = QUERY_HOLD;
+	return out;
+}
+
+/* The held sequence was cut off by another one. */
+static uint8_t *
+query_filter_abort(struct query_filter *f, uint8_t *out)
+{
+	if (f->mode == QUERY_HOLD)
+		out = query_filter_flush(f, out);
+	f->n_held = 0;
+	f->mode = QUERY_HOLD;
+	return out;
+}
+
+/* Forgets what is held but for the introducer of the state S. */
+static void
+query_filter_drop(struct query_filter *f, const struct vt_scan *s)
+{
+	static const char second[] = {
+		[VT_SCAN_ESC_INT] = ' ',
+		[VT_SCAN_CSI] = '[',
+		[VT_SCAN_OSC] = ']',
+		[VT_SCAN_STR] = 'P',
+	};
+
+	f->mode = QUERY_DROP;
+	f->held[0] = QUERY_ESC;
+	f->n_held = 1;
+	if (second[s->state])
+		query_filter_hold(f, (uint8_t)second[s->state]);
+}
+
+/* Held is full, S is the state behind it. */
+static uint8_t *
+query_filter_overflow(struct query_filter *f, const struct vt_scan *s,
+	bool is_string, uint8_t *out)
+{
+	switch (query_match_start(f->held, f->n_held)) {
+	case QUERY_ALWAYS:
+		out = query_filter_controls(f, is_string, out);
+		query_filter_drop(f, s);
+		return out;
+	case QUERY_IF_ASKED:
+		f->mode = QUERY_GUARD;
+		break;
+	case QUERY_NEVER:
+		f->mode = QUERY_PASS;
+		break;
+	}
+	return query_filter_flush(f, out);
+}
+
+/* C inside of a string that passes unheld. */
+static uint8_t *
+query_filter_pass(struct query_filter *f, uint8_t c, uint8_t *out)
+{
+	if (c == QUERY_ESC) {
+		f->mode = QUERY_HOLD;
+		query_filter_hold(f, c);
+	} else if (f->mode == QUERY_GUARD && c == '?') {
+		*out++ = QUERY_CAN;
+		query_filter_drop(f, &f->scan);
+	} else {
+		*out++ = c;
+		if (vt_scan_is_ground(&f->scan))
+			f->mode = QUERY_HOLD;
+	}
+	return out;
+}
+
+/* C with nothing held. */
+static uint8_t *
+query_filter_ground(struct query_filter *f, uint8_t c, uint8_t *out)
+{
+	bool may_be_c1 = f->scan.need && f->scan.is_c2;
+
+	if (f->scan.state != VT_SCAN_GROUND || may_be_c1)
+		query_filter_hold(f, c);
+	else if (c != QUERY_ENQ)
+		*out++ = c;
+	return out;
+}
+
+/* Appends C to the sequence that BEFORE is inside of, and ends it if so. */
+static uint8_t *
+query_filter_inside(struct query_filter *f, const struct vt_scan *before,
+	bool is_string, uint8_t c, uint8_t *out)
+{
+	bool is_over = vt_scan_is_ground(&f->scan);
+
+	if (is_over && (c == QUERY_CAN || c == QUERY_SUB)) {
+		out = query_filter_judge(f, is_string, out);
+		*out++ = c;
+		return out;
+	}
+	if (c == QUERY_ENQ && !is_string)
+		return out;
+	if (f->n_held == QUERY_HELD_MAX) {
+		out = query_filter_overflow(f, before, is_string, out);
+		if (f->mode != QUERY_DROP)
+			return query_filter_pass(f, c, out);
+	}
+	if (f->mode == QUERY_HOLD) {
+		query_filter_hold(f, c);
+	} else if (is_string && c == QUERY_ESC) {
+		query_filter_hold(f, c);
+	} else if (!is_string && c < 0x20) {
+		*out++ = c;
+	}
+	if (is_over)
+		return query_filter_judge(f, is_string, out);
+	f->is_ending = is_string && c == QUERY_ESC;
+	return out;
+}
+
+/* True if C, behind BEFORE, ends what is held and begins something else. */
+static bool
+query_filter_is_cut(const struct vt_scan *before, uint8_t c)
+{
+	if (before->state == VT_SCAN_GROUND) /* half a C1 is held */
+		return c < 0x80 || c > 0xbf;
+	if (vt_scan_is_string(before))
+		return false;
+	return c == QUERY_ESC || (c >= 0x80 && before->state != VT_SCAN_CSI);
+}
+
+/* True if C makes a C1 control of the 0xc2 that a CSI ends in. */
+static bool
+query_filter_is_restart(const struct vt_scan *before, uint8_t c)
+{
+	return before->state == VT_SCAN_CSI && before->need && before->is_c2 &&
+		c >= 0x80 && c < 0xa0;
+}
+
+static uint8_t *
+query_filter_byte(struct query_filter *f, uint8_t c, uint8_t *out)
+{
+	struct vt_scan before = f->scan;
+	bool is_string = vt_scan_is_string(&before);
+
+	vt_scan_byte(&f->scan, c);
+	if (f->is_ending) {
+		f->is_ending = 0;
+		is_string = c == '\\';
+		if (!is_string) {
+			f->n_held--;
+			out = query_filter_judge(f, true, out);
+			query_filter_hold(f, QUERY_ESC);
+		}
+	}
+	if (f->mode == QUERY_PASS || f->mode == QUERY_GUARD)
+		return query_filter_pass(f, c, out);
+	if (f->n_held && query_filter_is_cut(&before, c))
+		out = query_filter_abort(f, out);
+	if (!f->n_held)
+		return query_filter_ground(f, c, out);
+	if (query_filter_is_restart(&before, c)) {
+		if (f->mode == QUERY_HOLD)
+			f->n_held--;
+		out = query_filter_abort(f, out);
+		query_filter_hold(f, 0xc2);
+	}
+	return query_filter_inside(f, &before, is_string, c, out);
+}
+
+size_t
+query_filter_run(
+	struct query_filter *f, const uint8_t *in, size_t n, uint8_t *out)
+{
+	const uint8_t *end = in + n;
+	uint8_t *o = out;
+
+	while (in < end) {
+		if (f->mode == QUERY_HOLD && vt_scan_is_ground(&f->scan)) {
+			size_t run = vt_scan_plain(in, (size_t)(end - in));
+
+			for (size_t i = 0; i < run; i++)
+				if (in[i] != QUERY_ENQ)
+					*o++ = in[i];
+			in += run;
+			if (in == end)
+				break;
+		}
+		o = query_filter_byte(f, *in++, o);
+	}
+	return (size_t)(o - out);
+}
+
+size_t
+query_filter_finish(struct query_filter *f, uint8_t *out)
+{
+	return (size_t)(query_filter_flush(f, out) - out);
+}

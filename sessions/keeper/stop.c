@@ -1,0 +1,145 @@
+/* The stop sequence; see stop.h. */
+#include "sessions/keeper/stop.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "sessions/keeper/keeper.h"
+#include "sessions/keeper/process.h"
+
+#define STOP_LOOK_MIN_MS 20
+#define STOP_LOOK_MAX_MS 500
+
+/* What survives KILL this long hangs in the kernel; nobody waits for it. */
+#define STOP_AFTER_KILL_MS 5000
+
+/* New processes may appear while old ones are killed: look again. */
+#define STOP_KILL_ROUNDS 8
+
+static const int stop_first_signals[] = { SIGHUP, SIGCONT, SIGTERM };
+
+static bool
+stop_is_meant(const struct stop *s, const struct process *p)
+{
+	pid_t leader = s->k->child.pid;
+
+	/* Session ids are reused; what descends from us is ours. */
+	if (!p->is_marked || p->state == 'Z' || p->state == 'X')
+		return false;
+	return s->scope == STOP_ALL || p->session == leader || p->pid == leader;
+}
+
+/* Sends each of the N signals to all that are meant; returns how many are. */
+static size_t
+stop_signal_all(const struct stop *s, const int *sigs, size_t n_sigs)
+{
+	autofree struct process *v = NULL;
+	size_t n = process_walk(getpid(), &v), n_meant = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!stop_is_meant(s, &v[i]))
+			continue;
+		n_meant++;
+		for (size_t j = 0; j < n_sigs; j++)
+			process_signal(&v[i], sigs[j]);
+	}
+	return n_meant;
+}
+
+static void
+stop_kill(struct stop *s)
+{
+	static const int sig = SIGKILL;
+
+	s->is_killing = true;
+	s->deadline_ms = clock_mono_ms() + STOP_AFTER_KILL_MS;
+	s->wait_ms = STOP_LOOK_MIN_MS;
+	for (int i = 0; i < STOP_KILL_ROUNDS; i++) {
+		if (stop_signal_all(s, &sig, 1) == 0)
+			break;
+	}
+}
+
+static void
+stop_schedule(struct stop *s)
+{
+	int64_t left = s->deadline_ms - clock_mono_ms();
+	int64_t ms = s->wait_ms < left ? s->wait_ms : left;
+	struct timeval tv;
+
+	ms = ms < 1 ? 1 : ms;
+	tv = (struct timeval){ .tv_sec = ms / 1000,
+		.tv_usec = ms % 1000 * 1000 };
+	event_add(s->ev, &tv);
+}
+
+static void
+stop_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct stop *s = arg;
+	bool is_late = clock_mono_ms() >= s->deadline_ms;
+	size_t left;
+
+	(void)fd;
+	(void)what;
+	keeper_reap(s->k);
+	left = stop_signal_all(s, NULL, 0);
+	if (left == 0 || (s->is_killing && is_late)) {
+		s->is_active = false;
+		if (left)
+			log_warn("stop_survived", "note", s->note, NULL);
+		keeper_advance(s->k);
+		return;
+	}
+	if (is_late)
+		stop_kill(s);
+	else if (s->wait_ms < STOP_LOOK_MAX_MS)
+		s->wait_ms *= 2;
+	stop_schedule(s);
+}
+
+void
+stop_init(struct stop *s, struct keeper *k)
+{
+	*s = (struct stop){ .k = k };
+	s->ev = event_new(k->base, -1, 0, stop_on_timer, s);
+	if (!s->ev)
+		abort();
+}
+
+void
+stop_release(struct stop *s)
+{
+	if (s->ev)
+		event_free(s->ev);
+	s->ev = NULL;
+}
+
+void
+stop_begin(
+    struct stop *s, enum stop_scope scope, uint32_t grace_ms, const char *note)
+{
+	int64_t deadline = clock_mono_ms() + grace_ms;
+
+	if (scope == STOP_ALL)
+		s->scope = scope;
+	if (s->is_active) {
+		if (!s->is_killing && deadline < s->deadline_ms)
+			s->deadline_ms = deadline;
+	} else {
+		s->is_active = true;
+		s->is_killing = false;
+		s->deadline_ms = deadline;
+		snprintf(s->note, sizeof(s->note), "%s", note);
+	}
+	s->wait_ms = STOP_LOOK_MIN_MS;
+	if (!s->is_killing)
+		stop_signal_all(
+		    s, stop_first_signals, ARRAY_LEN(stop_first_signals));
+	stop_schedule(s);
+}

@@ -1,0 +1,77 @@
+/*
+ * A viewer: its link, its place in the ring, its credit, its role. It gets the
+ * replay, then live output from exactly the next byte; when the ring has passed
+ * it, it is told how much it missed and goes on near the end. What it may not
+ * do is refused here.
+ */
+#ifndef SESSIONS_KEEPER_VIEWER_H
+#define SESSIONS_KEEPER_VIEWER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "sessions/keeper/input.h"
+#include "sessions/wire/messages.h"
+#include "sessions/wire/wire.h"
+
+struct keeper;
+struct query_filter;
+
+struct viewer {
+	struct list node; /* in keeper.viewers */
+	struct keeper *k;
+	struct wire wire;
+	uint64_t attachment;
+	uint32_t flags;        /* enum wire_viewer_flags */
+	struct wire_size size; /* as last sent, 0 for unknown */
+	uint64_t touch; /* when it last sent a size or typed, see size.h */
+	struct input_source input;
+	uint32_t credit[STREAM_COUNT]; /* what it granted us */
+	uint32_t window;               /* input that it may still send */
+	uint32_t owed;                 /* input taken, not yet granted again */
+	uint64_t pos;                  /* the next byte of the ring */
+	uint64_t replay_end;           /* up to here through the filter */
+	struct query_filter *filter;   /* NULL when live */
+	int64_t wait_ms; /* data waits and nothing moves since; 0 = it moves */
+	int64_t resync_ms; /* of the last one, 0 = never */
+	int64_t close_ms;  /* when to close whether it has read all or not */
+	uint32_t resyncs;
+	uint64_t bytes_out, bytes_in;
+	bool is_exit_sent;
+	bool is_closing; /* END or DETACH is sent, nothing follows */
+};
+
+/*
+ * Attaches a viewer on the connected socket FD, which it owns; its first bytes
+ * leave from the loop. It frees itself when its link ends.
+ */
+void viewer_attach(struct keeper *k, const struct wire_viewer *spec, int fd);
+
+/* Frees V at once, without a word to it. */
+void viewer_free(struct viewer *v);
+
+/* Sends what the link takes now: some frames, so that others get their turn. */
+void viewer_pump(struct viewer *v);
+void viewer_pump_all(struct keeper *k);
+
+/* Sends N bytes of STREAM straight; only within its credit, on an idle link. */
+void viewer_write(
+    struct viewer *v, enum frame_stream stream, const struct iovec *iov, int n);
+
+/* Tells every viewer how the leader ended, once. */
+void viewer_send_exit(struct viewer *v);
+
+/* Sends END; V is closed when it has read all or stopped reading. */
+void viewer_end(struct viewer *v);
+
+/* Sends FRAME_DETACH with WHY and closes soon. */
+void viewer_detach(struct viewer *v, const char *why);
+
+/* Closes what has waited too long; asks for another tick while any waits. */
+void viewer_tick_all(struct keeper *k);
+
+/* True if data waits for V and it has taken nothing for 5 s. */
+bool viewer_is_stuck(const struct viewer *v);
+
+#endif

@@ -1,0 +1,176 @@
+/* What viewers send; see viewer_frames.h. */
+#include "sessions/keeper/viewer_frames.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "sessions/keeper/keeper.h"
+#include "sessions/keeper/size.h"
+#include "sessions/keeper/terminal.h"
+#include "sessions/keeper/viewer.h"
+
+/* Input is granted again in pieces of at least this. */
+#define VIEWER_GRANT_MIN (16U << 10)
+
+/* A peer that does not read its credit gets no more of it. */
+#define VIEWER_GRANT_PENDING_MAX (64U << 10)
+
+/* No peer needs more outstanding than this. */
+#define VIEWER_CREDIT_MAX (1U << 30)
+
+static void
+viewer_frames_send_credit(struct viewer *v, uint32_t n)
+{
+	struct buf b = { 0 };
+
+	buf_put_u32(&b, n);
+	v->window += n;
+	wire_send_buf(&v->wire, FRAME_CREDIT, STREAM_IN, 0, &b);
+	buf_release(&b);
+}
+
+void
+viewer_frames_grant(struct viewer *v)
+{
+	uint32_t n = v->owed;
+
+	if (n == 0 || v->is_closing ||
+	    (n < VIEWER_GRANT_MIN && v->input.queued) ||
+	    link_pending(&v->wire.link) > VIEWER_GRANT_PENDING_MAX)
+		return;
+	v->owed = 0;
+	viewer_frames_send_credit(v, n);
+}
+
+static void
+viewer_frames_on_taken(struct input_source *s, size_t n)
+{
+	struct viewer *v = container_of(s, struct viewer, input);
+
+	v->owed += (uint32_t)n;
+	viewer_frames_grant(v);
+}
+
+void
+viewer_frames_init(struct viewer *v)
+{
+	input_source_init(&v->input, viewer_frames_on_taken);
+	viewer_frames_send_credit(v, FRAME_WINDOW);
+}
+
+static int
+viewer_frames_data(struct viewer *v, const struct frame *f)
+{
+	struct keeper *k = v->k;
+
+	if (f->arg != STREAM_IN || f->len > FRAME_DATA_MAX ||
+	    f->len > v->window)
+		return -EPROTO;
+	v->window -= (uint32_t)f->len;
+	if (!(v->flags & VIEWER_MAY_TYPE) || k->state == STATE_EXITED) {
+		v->owed += (uint32_t)f->len;
+		viewer_frames_grant(v);
+		return 0;
+	}
+	v->bytes_in += f->len;
+	size_touch(k, v);
+	input_push(&k->input, &v->input, f->data, f->len);
+	manager_link_stats_changed(&k->manager);
+	return 0;
+}
+
+static int
+viewer_frames_credit(struct viewer *v, const struct frame *f)
+{
+	struct reader r = reader_over(f->data, f->len);
+	uint32_t n = reader_u32(&r);
+
+	if (!reader_done(&r) || f->arg >= STREAM_COUNT || f->arg == STREAM_IN ||
+	    n > VIEWER_CREDIT_MAX - v->credit[f->arg])
+		return -EPROTO;
+	v->credit[f->arg] += n;
+	viewer_pump(v);
+	output_update(&v->k->output);
+	pipes_update(&v->k->pipes);
+	return 0;
+}
+
+static int
+viewer_frames_eof(struct viewer *v, const struct frame *f)
+{
+	if (f->len || f->arg != STREAM_IN)
+		return -EPROTO;
+	/* A terminal has no end of input: sshd does nothing to one either. */
+	if (v->flags & VIEWER_MAY_TYPE)
+		input_eof(&v->k->input);
+	return 0;
+}
+
+static int
+viewer_frames_resize(struct viewer *v, const struct frame *f)
+{
+	struct wire_size s;
+	int rc = wire_size_decode(f->data, f->len, &s);
+
+	if (rc < 0)
+		return rc;
+	if (v->flags & VIEWER_MAY_TYPE)
+		size_report(v->k, v, &s);
+	return 0;
+}
+
+static int
+viewer_frames_signal(struct viewer *v, const struct frame *f)
+{
+	if (f->len || f->arg == 0 || f->arg >= NSIG)
+		return -EPROTO;
+	if (v->flags & VIEWER_MAY_TYPE)
+		child_signal(&v->k->child, f->arg);
+	return 0;
+}
+
+static int
+viewer_frames_break(struct viewer *v, const struct frame *f)
+{
+	if (f->len != 4)
+		return -EPROTO;
+	if (v->flags & VIEWER_MAY_TYPE)
+		terminal_break(v->k);
+	return 0;
+}
+
+static const struct {
+	uint8_t type;
+	int (*handle)(struct viewer *v, const struct frame *f);
+} viewer_frames_table[] = {
+	{ FRAME_DATA, viewer_frames_data },
+	{ FRAME_CREDIT, viewer_frames_credit },
+	{ FRAME_EOF, viewer_frames_eof },
+	{ FRAME_RESIZE, viewer_frames_resize },
+	{ FRAME_SIGNAL, viewer_frames_signal },
+	{ FRAME_BREAK, viewer_frames_break },
+};
+
+void
+viewer_frames_on_frame(struct wire *w, const struct frame *f)
+{
+	struct viewer *v = w->owner;
+	int rc = -EPROTO;
+
+	if (f->fd >= 0)
+		close(f->fd);
+	if (v->is_closing)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(viewer_frames_table) && f->fd < 0;
+	     i++) {
+		if (viewer_frames_table[i].type == f->type)
+			rc = viewer_frames_table[i].handle(v, f);
+	}
+	if (rc == 0)
+		return;
+	log_warn("viewer_protocol", "frame", frame_name(f->type), NULL);
+	wire_close(w, rc);
+}
