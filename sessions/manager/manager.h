@@ -60,6 +60,9 @@ void principal_release(struct principal *p);
 bool principal_may_use(
 	const struct principal *p, const char *sandbox, const char *session);
 
+/* A session's name: a sandbox's alphabet plus `+`, and not `exec`. */
+bool manager_name_is_valid(const char *name);
+
 /*
  * The descriptors are borrowed: STATE, RUNTIME, recordings. LIBEXEC is where
  * berth-session is. Registers as nothing yet; reconciles the store with the

@@ -1,0 +1,72 @@
+/*
+ * A client of the control socket and the verbs' view of it. Private to
+ * control*.c: control.c moves lines, control_verbs.c acts, control_lists.c
+ * tells.
+ */
+#ifndef SESSIONS_MANAGER_CONTROL_INTERNAL_H
+#define SESSIONS_MANAGER_CONTROL_INTERNAL_H
+
+#include <jansson.h>
+
+#include "sessions/manager/control.h"
+#include "sessions/manager/session.h"
+
+#define CONTROL_LINE_MAX (64U << 10)
+
+struct control {
+	struct event_base *base;
+	struct manager *m;
+	const struct conf *conf;
+	char *listen, *state_dir, *warning;
+	int64_t started_ms;
+	int fd;
+	struct event *accept_ev, *again_ev;
+	struct list clients;
+	unsigned n_clients;
+};
+
+struct control_client {
+	struct list node;
+	struct control *c;
+	int fd;
+	struct buf in, out;
+	/* A descriptor rides with the byte of `out` at this place. */
+	int out_fd;
+	size_t out_fd_at;
+	struct event *read_ev, *write_ev;
+	struct principal who;
+	struct request *pending; /* answers of one client keep their order */
+	bool is_eof, is_closing;
+};
+
+/* Handles one request; sends exactly one answer, now or later. */
+typedef void (*control_verb_fn)(struct control_client *cl, const json_t *req);
+
+/* NULL for an unknown verb. */
+control_verb_fn control_verb(const char *name);
+
+/* Sends {"ok": true} with the members of O (stolen; NULL for none). */
+void control_ok(struct control_client *cl, json_t *o);
+/* The same with a descriptor (owned from now on): "fd": WHAT. */
+void control_ok_fd(
+	struct control_client *cl, json_t *o, const char *what, int fd);
+/* Sends the rows of the array (stolen) in as many lines as they need. */
+void control_rows(struct control_client *cl, json_t *rows);
+void control_error(struct control_client *cl, enum manager_code code,
+	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* The answer of cl->pending was sent: what waits behind it goes on. */
+void control_resume(struct control_client *cl);
+
+/* A string member, or FALLBACK; the request owns it. */
+const char *control_str(
+	const json_t *req, const char *key, const char *fallback);
+
+/* The verbs of control_lists.c. */
+void control_ls(struct control_client *cl, const json_t *req);
+void control_info(struct control_client *cl, const json_t *req);
+void control_who(struct control_client *cl, const json_t *req);
+void control_rec_ls(struct control_client *cl, const json_t *req);
+void control_status_verb(struct control_client *cl, const json_t *req);
+
+#endif

@@ -1,0 +1,213 @@
+/* The verbs that tell: lists and details, straight from the store. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/conf.h"
+#include "sessions/manager/control_internal.h"
+
+static void
+control_put_str(json_t *o, const char *key, const char *s)
+{
+	json_t *v = s && s[0] ? json_string(s) : json_null();
+
+	json_object_set_new(o, key, v ? v : json_null());
+}
+
+static void
+control_put_int(json_t *o, const char *key, int64_t v)
+{
+	json_object_set_new(o, key, json_integer(v));
+}
+
+/* Times and pids: 0 says that there is none. */
+static void
+control_put_opt(json_t *o, const char *key, int64_t v)
+{
+	json_object_set_new(o, key, v ? json_integer(v) : json_null());
+}
+
+static json_t *
+control_session_row(struct manager *m, const struct store_session *r)
+{
+	const struct session *live = session_by_id(m, r->id);
+	json_t *o = json_object();
+
+	control_put_str(o, "id", r->id);
+	control_put_str(o, "sandbox", r->sandbox);
+	control_put_str(o, "name", r->name);
+	control_put_str(o, "kind", r->is_pty ? "pty" : "pipe");
+	control_put_str(o, "status", store_status_name(r->status));
+	json_object_set_new(o, "exit_code",
+		r->has_exit_code ? json_integer(r->exit_code) : json_null());
+	control_put_str(o, "exit_signal", r->exit_signal);
+	control_put_opt(o, "pid", live ? live->pid : r->pid);
+	control_put_opt(o, "cols", live ? live->stats.cols : r->cols);
+	control_put_opt(o, "rows", live ? live->stats.rows : r->rows);
+	control_put_opt(o, "created_ms", r->created_ms);
+	control_put_opt(o, "started_ms", r->started_ms);
+	control_put_opt(o, "exited_ms", r->exited_ms);
+	control_put_int(o, "bytes_out",
+		(int64_t)(live ? live->stats.bytes_out : r->bytes_out));
+	control_put_int(o, "bytes_in",
+		(int64_t)(live ? live->stats.bytes_in : r->bytes_in));
+	control_put_int(o, "attached", live ? live->n_attached : 0);
+	return o;
+}
+
+struct control_rows_arg {
+	struct manager *m;
+	json_t *rows;
+	const char *sid; /* attachments of this session only, or NULL */
+};
+
+static bool
+control_ls_row(const struct store_session *r, void *arg)
+{
+	struct control_rows_arg *a = arg;
+
+	json_array_append_new(a->rows, control_session_row(a->m, r));
+	return true;
+}
+
+void
+control_ls(struct control_client *cl, const json_t *req)
+{
+	struct control_rows_arg a = { cl->c->m, json_array(), NULL };
+
+	store_session_each(cl->c->m->store,
+		json_is_true(json_object_get(req, "all")), control_ls_row, &a);
+	control_rows(cl, a.rows);
+}
+
+static bool
+control_who_row(const struct store_attachment *r, void *arg)
+{
+	struct control_rows_arg *a = arg;
+	json_t *o;
+
+	if (a->sid && strcmp(a->sid, r->session_id) != 0)
+		return true;
+	o = json_object();
+	control_put_int(o, "id", r->id);
+	control_put_str(o, "session_id", r->session_id);
+	control_put_str(o, "sandbox", r->sandbox);
+	control_put_str(o, "name", r->name);
+	control_put_str(o, "identity", r->identity);
+	control_put_str(o, "key_fingerprint", r->key_fingerprint);
+	control_put_str(o, "role", r->role);
+	control_put_str(o, "remote_addr", r->remote_addr);
+	control_put_str(o, "client_version", r->client_version);
+	control_put_int(o, "attached_ms", r->attached_ms);
+	json_array_append_new(a->rows, o);
+	return true;
+}
+
+void
+control_who(struct control_client *cl, const json_t *req)
+{
+	struct control_rows_arg a = { cl->c->m, json_array(), NULL };
+
+	(void)req;
+	store_attachment_each_open(cl->c->m->store, control_who_row, &a);
+	control_rows(cl, a.rows);
+}
+
+static json_t *
+control_recording_row(struct manager *m, const struct store_recording *r)
+{
+	const struct session *live = session_by_id(m, r->session_id);
+	bool is_live = live && live->recording_id == r->id;
+	json_t *o = json_object();
+
+	control_put_int(o, "id", r->id);
+	control_put_str(o, "session_id", r->session_id);
+	control_put_str(o, "sandbox", r->sandbox);
+	control_put_str(o, "name", r->name);
+	control_put_str(o, "path", r->path);
+	control_put_str(o, "format", r->format);
+	control_put_str(o, "state", r->state);
+	control_put_int(o, "bytes",
+		(int64_t)(is_live ? live->stats.rec_bytes : r->bytes));
+	control_put_int(o, "duration_ms",
+		is_live ? (int64_t)live->stats.rec_duration_ms :
+			  r->duration_ms);
+	control_put_opt(o, "started_ms", r->started_ms);
+	control_put_opt(o, "finished_ms", r->finished_ms);
+	control_put_int(o, "gaps", is_live ? live->stats.rec_gaps : r->gaps);
+	return o;
+}
+
+static bool
+control_rec_row(const struct store_recording *r, void *arg)
+{
+	struct control_rows_arg *a = arg;
+
+	json_array_append_new(a->rows, control_recording_row(a->m, r));
+	return true;
+}
+
+void
+control_rec_ls(struct control_client *cl, const json_t *req)
+{
+	struct control_rows_arg a = { cl->c->m, json_array(), NULL };
+
+	(void)req;
+	store_recording_each(cl->c->m->store, control_rec_row, &a);
+	control_rows(cl, a.rows);
+}
+
+void
+control_info(struct control_client *cl, const json_t *req)
+{
+	const char *ref = control_str(req, "session", "");
+	struct manager *m = cl->c->m;
+	struct session *live = manager_find(m, ref);
+	struct control_rows_arg a = { m, NULL, NULL };
+	struct store_recording rec;
+	struct store_session row;
+	json_t *o, *s, *argv;
+
+	if (store_session_find(m->store, live ? live->id : ref, &row) < 0) {
+		control_error(cl, MANAGER_NOT_FOUND,
+			"there is no session %s, or more than one", ref);
+		return;
+	}
+	s = control_session_row(m, &row);
+	control_put_str(s, "cwd", row.cwd);
+	argv = json_loads(row.argv ? row.argv : "[]", 0, NULL);
+	json_object_set_new(s, "argv", argv ? argv : json_array());
+	if (store_recording_find(m->store, row.id, &rec) == 0) {
+		control_put_int(s, "recording_id", rec.id);
+		control_put_str(s, "path", rec.path);
+	} else {
+		control_put_opt(s, "recording_id", 0);
+		control_put_str(s, "path", NULL);
+	}
+	a.rows = json_array();
+	a.sid = row.id;
+	store_attachment_each_open(m->store, control_who_row, &a);
+	o = json_object();
+	json_object_set_new(o, "session", s);
+	json_object_set_new(o, "attachments", a.rows);
+	control_ok(cl, o);
+	store_session_release(&row);
+}
+
+void
+control_status_verb(struct control_client *cl, const json_t *req)
+{
+	json_t *o = json_object(), *warnings = json_array();
+
+	(void)req;
+	if (cl->c->warning)
+		json_array_append_new(warnings, json_string(cl->c->warning));
+	control_put_str(o, "version", BERTH_VERSION);
+	control_put_int(o, "pid", getpid());
+	control_put_int(o, "started_ms", cl->c->started_ms);
+	control_put_str(o, "listen", cl->c->listen);
+	control_put_str(o, "state_dir", cl->c->state_dir);
+	control_put_int(o, "uid", geteuid());
+	json_object_set_new(o, "warnings", warnings);
+	control_ok(cl, o);
+}

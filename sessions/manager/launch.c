@@ -1,0 +1,430 @@
+/*
+ * Starting a session: sandbox, row, recording, keeper, in this order, so that
+ * whatever fails leaves a row that says so and no process without a row.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/text.h"
+#include "conf/conf.h"
+#include "sessions/manager/session.h"
+
+#define LAUNCH_PATH    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define LAUNCH_COLS    80
+#define LAUNCH_ROWS    24
+#define LAUNCH_DIM_MAX 65535
+#define LAUNCH_INDEX_MS 10000
+
+/* Never taken from a client, whatever session.env_accept says. */
+#define LAUNCH_ENV_NEVER \
+	"LD_*,PATH,SHELL,IFS,HOME,USER,LOGNAME,ENV,BASH_ENV,BASH_FUNC_*," \
+	"PS4,SHELLOPTS,BASHOPTS,PYTHON*,PERL*,BERTH_*,SSH_*"
+
+struct launch_env {
+	char *v[2 * WIRE_ENV_MAX + 1];
+	size_t n;
+};
+
+static void
+launch_env_add(struct launch_env *env, char *pair)
+{
+	size_t name_len = strcspn(pair, "=");
+
+	for (size_t i = 0; i < env->n; i++) {
+		if (strncmp(env->v[i], pair, name_len + 1) == 0) {
+			free(env->v[i]);
+			env->v[i] = pair;
+			return;
+		}
+	}
+	if (env->n < ARRAY_LEN(env->v) - 1)
+		env->v[env->n++] = pair;
+	else
+		free(pair);
+}
+
+static bool
+launch_env_is_name(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char c = s[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			    c == '_' || (i > 0 && c >= '0' && c <= '9')))
+			return false;
+	}
+	return n > 0;
+}
+
+/* What a client sent goes through the allow list; the rest is ours. */
+static void
+launch_env_client(struct launch_env *env, char *const *pairs, const char *accept)
+{
+	for (; pairs && *pairs; pairs++) {
+		size_t n = strcspn(*pairs, "=");
+		autofree char *name = xstrndup(*pairs, n);
+
+		if ((*pairs)[n] == '=' && launch_env_is_name(name, n) &&
+			text_glob_list(accept, name) &&
+			!text_glob_list(LAUNCH_ENV_NEVER, name))
+			launch_env_add(env, xstrdup(*pairs));
+	}
+}
+
+static void
+launch_env_build(struct launch_env *env, const struct session *s,
+	const struct launch_spec *spec, const struct sandbox_place *place)
+{
+	const char *accept = s->m->conf->session.env_accept;
+
+	launch_env_client(env, spec->client_env, accept);
+	for (char *const *p = spec->extra_env; p && *p; p++)
+		launch_env_add(env, xstrdup(*p));
+	launch_env_add(env, xasprintf("HOME=%s", place->workspace));
+	launch_env_add(env, xasprintf("USER=%s", place->user));
+	launch_env_add(env, xasprintf("LOGNAME=%s", place->user));
+	launch_env_add(env, xasprintf("SHELL=%s", place->shell));
+	launch_env_add(env, xasprintf("PATH=%s", LAUNCH_PATH));
+	launch_env_add(env, xasprintf("BERTH_SANDBOX=%s", s->sandbox));
+	launch_env_add(env, xasprintf("BERTH_SESSION=%s", s->id));
+	if (spec->flags & LAUNCH_PTY)
+		launch_env_add(env,
+			xasprintf("TERM=%s",
+				spec->term && spec->term[0] ? spec->term :
+							      "xterm-256color"));
+}
+
+static uint32_t
+launch_dim(uint32_t v, uint32_t fallback)
+{
+	if (v == 0)
+		return fallback;
+	return v > LAUNCH_DIM_MAX ? LAUNCH_DIM_MAX : v;
+}
+
+static void
+launch_argv(const struct launch_spec *spec, const struct sandbox_place *place,
+	char **argv)
+{
+	char *shell = (char *)(uintptr_t)place->shell;
+
+	argv[0] = shell;
+	argv[1] = argv[2] = argv[3] = NULL;
+	if (spec->command) {
+		argv[1] = (char *)(uintptr_t)"-c";
+		argv[2] = (char *)(uintptr_t)spec->command;
+	}
+}
+
+/* argv as JSON for the row. */
+static char *
+launch_argv_json(char *const *argv)
+{
+	json_t *a = json_array();
+	char *text;
+
+	for (; *argv; argv++) {
+		json_t *s = json_string(*argv);
+
+		json_array_append_new(a, s ? s : json_string("\xef\xbf\xbd"));
+	}
+	text = json_dumps(a, JSON_COMPACT);
+	json_decref(a);
+	return text ? text : xstrdup("[]");
+}
+
+/* The lock that tells a later manager that the keeper lives. */
+static int
+launch_lock(struct session *s, struct err *e)
+{
+	autoclose int fd = -1;
+	char name[STORE_ID_MAX + 8];
+
+	snprintf(name, sizeof(name), "%s.lock", s->id);
+	fd = openat(s->m->locks_fd, name,
+		O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return err_sys(e, -errno, "cannot make the lock %s", name);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_sys(e, -errno, "cannot lock %s", name);
+	return take_fd(&fd);
+}
+
+static int
+launch_keeper(struct session *s, struct err *e)
+{
+	char *argv[] = { (char *)(uintptr_t)"berth-session", s->id, NULL };
+	char *env[] = { (char *)(uintptr_t)"PATH=" LAUNCH_PATH, NULL, NULL };
+	autoclose int lock_fd = -1, listen_fd = -1, keeper_end = -1;
+	char name[STORE_ID_MAX + 8];
+	autofree char *asan = NULL;
+	int pair[2], pidfd, rc;
+	pid_t pid;
+
+	lock_fd = launch_lock(s, e);
+	if (lock_fd < 0)
+		return lock_fd;
+	snprintf(name, sizeof(name), "%s.sock", s->id);
+	listen_fd = fd_listen_unix(s->m->locks_fd, name);
+	if (listen_fd < 0)
+		return err_sys(e, listen_fd, "cannot listen on %s", name);
+	rc = fd_socketpair(pair, true);
+	if (rc < 0)
+		return err_sys(e, rc, "no descriptor for the keeper");
+	keeper_end = pair[1];
+	if (getenv("ASAN_OPTIONS"))
+		env[1] = asan = xasprintf("ASAN_OPTIONS=%s", getenv("ASAN_OPTIONS"));
+	pid = proc_spawn(s->m->keeper_path, argv, env,
+		(int[]){ keeper_end, lock_fd, listen_fd }, 3, &pidfd);
+	if (pid < 0) {
+		close(pair[0]);
+		return err_sys(e, pid, "cannot run %s", s->m->keeper_path);
+	}
+	session_watch(s, pidfd);
+	session_connect(s, pair[0]);
+	return 0;
+}
+
+/* Tells the keeper all it must know. */
+static void
+launch_tell(struct session *s, const struct launch_spec *spec,
+	const struct sandbox_place *place, char *const *argv, int rec_fd)
+{
+	const struct conf *c = s->m->conf;
+	struct launch_env env = { 0 };
+	struct wire_launch l = {
+		.generation = s->m->generation,
+		.flags = spec->flags,
+		.uid = place->uid,
+		.gid = place->gid,
+		.buffer_bytes = c->session.buffer_bytes,
+		.stop_grace_ms = (uint32_t)c->session.stop_grace_ms,
+		.rec_flush_ms = (uint32_t)c->recording.flush_ms,
+		.rec_min_free = c->recording.min_free_bytes,
+		.rec_max_bytes = c->recording.max_bytes,
+		.rec_index_ms = LAUNCH_INDEX_MS,
+		.resize_policy = (uint32_t)c->session.resize,
+		.size = { s->stats.cols, s->stats.rows, spec->size.xpixel,
+			spec->size.ypixel },
+	};
+	struct buf b = { 0 };
+
+	if (rec_fd >= 0)
+		l.flags |= LAUNCH_RECORD;
+	if (c->recording.on_error == CONF_ON_ERROR_STOP)
+		l.flags |= LAUNCH_REC_STOP;
+	if (place->must_setuid)
+		l.flags |= LAUNCH_SETUID;
+	snprintf(l.sid, sizeof(l.sid), "%s", s->id);
+	snprintf(l.title, sizeof(l.title), "%s+%s", s->sandbox,
+		s->name[0] ? s->name : "exec");
+	snprintf(l.user, sizeof(l.user), "%s", place->user);
+	launch_env_build(&env, s, spec, place);
+	l.path = argv[0];
+	l.argv = (char **)(uintptr_t)argv;
+	l.env = env.v;
+	l.cwd = s->cwd;
+	wire_launch_encode(&b, &l);
+	wire_send_fd(&s->wire, FRAME_LAUNCH, 0, 0, buf_head(&b), buf_len(&b),
+		rec_fd);
+	buf_release(&b);
+	for (size_t i = 0; i < env.n; i++)
+		free(env.v[i]);
+}
+
+static enum manager_code
+launch_sandbox(struct manager *m, const char *name, struct session *s,
+	struct sandbox_place *place, struct err *e)
+{
+	struct store_sandbox row = { 0 };
+	const struct sandbox_provider *p;
+	int rc = store_sandbox_get(m->store, name, &row);
+
+	if (rc == -ENOENT && !m->conf->access.autocreate) {
+		err_set(e, rc, "there is no sandbox %s", name);
+		return MANAGER_NOT_FOUND;
+	}
+	p = sandbox_find(rc == 0 ? row.provider :
+				   m->conf->access.default_template,
+		e);
+	if (!p || p->provision(name, e) < 0 || p->exec(name, place, e) < 0)
+		return MANAGER_FAILED;
+	if (rc == -ENOENT) {
+		snprintf(row.name, sizeof(row.name), "%s", name);
+		snprintf(row.provider, sizeof(row.provider), "%s", p->name);
+		snprintf(row.state, sizeof(row.state), "%s",
+			sandbox_phase_name(SANDBOX_RUNNING));
+		row.created_ms = row.last_active_ms = clock_wall_ms();
+		rc = store_sandbox_insert(m->store, &row);
+	}
+	if (rc < 0) {
+		err_sys(e, rc, "the store cannot take the sandbox");
+		return MANAGER_FAILED;
+	}
+	store_sandbox_touch(m->store, row.id, clock_wall_ms());
+	s->sandbox_id = row.id;
+	return MANAGER_OK;
+}
+
+static enum manager_code
+launch_row(struct session *s, const struct launch_spec *spec, struct err *e)
+{
+	struct store_session row = {
+		.sandbox_id = s->sandbox_id,
+		.is_pty = s->is_pty,
+		.argv = s->argv_json,
+		.cwd = s->cwd,
+		.status = SESSION_CREATING,
+		.cols = spec->flags & LAUNCH_PTY ? s->stats.cols : 0,
+		.rows = spec->flags & LAUNCH_PTY ? s->stats.rows : 0,
+		.created_ms = s->created_ms,
+	};
+	int rc;
+
+	snprintf(row.id, sizeof(row.id), "%s", s->id);
+	snprintf(row.name, sizeof(row.name), "%s", s->name);
+	rc = store_session_insert(s->m->store, &row);
+	if (rc == -EEXIST) {
+		err_set(e, rc, "%s+%s is already running", s->sandbox, s->name);
+		return MANAGER_CONFLICT;
+	}
+	if (rc < 0) {
+		err_sys(e, rc, "the store cannot take the session");
+		return MANAGER_FAILED;
+	}
+	return MANAGER_OK;
+}
+
+static int
+launch_recording(struct session *s, bool is_recorded)
+{
+	struct store_recording row = { .started_ms = clock_wall_ms() };
+	struct err e = { 0 };
+	int fd;
+
+	if (!is_recorded || !s->m->conf->recording.enabled)
+		return -1;
+	fd = recordings_create(s->m, s->sandbox, s->id, row.path,
+		sizeof(row.path), &e);
+	if (fd < 0) {
+		log_err("recording_failed", "sid", s->id, "why", e.msg, NULL);
+		return fd == -1 ? -EPERM : fd;
+	}
+	snprintf(row.session_id, sizeof(row.session_id), "%s", s->id);
+	snprintf(row.format, sizeof(row.format), "asciicast-v2");
+	snprintf(row.state, sizeof(row.state), "open");
+	s->recording_ms = row.started_ms;
+	s->recording_id = store_recording_insert(s->m->store, &row);
+	return fd;
+}
+
+static unsigned
+launch_count(struct manager *m, const char *sandbox)
+{
+	struct list *pos, *tmp;
+	unsigned n = 0;
+
+	list_for_each(pos, tmp, &m->sessions) {
+		struct session *s = list_entry(pos, struct session, node);
+
+		if (s->phase != PHASE_ENDED && strcmp(s->sandbox, sandbox) == 0)
+			n++;
+	}
+	return n;
+}
+
+static void
+launch_fill(struct session *s, const struct launch_spec *spec)
+{
+	text_random_id("ses-", 8, s->id, sizeof(s->id));
+	snprintf(s->sandbox, sizeof(s->sandbox), "%s", spec->sandbox);
+	snprintf(s->name, sizeof(s->name), "%s", spec->name);
+	s->is_pty = (spec->flags & LAUNCH_PTY) != 0;
+	s->is_bound = (spec->flags & LAUNCH_BOUND) != 0;
+	s->created_ms = clock_wall_ms();
+	s->stats.cols = launch_dim(spec->size.cols, LAUNCH_COLS);
+	s->stats.rows = launch_dim(spec->size.rows, LAUNCH_ROWS);
+}
+
+/* Everything after the row exists; on failure the row is closed as failed. */
+static enum manager_code
+launch_start(struct session *s, const struct launch_spec *spec,
+	const struct sandbox_place *place, char *const *argv, struct err *e)
+{
+	int rec_fd = launch_recording(s, spec->is_recorded);
+	int rc;
+
+	if (rec_fd < -1 &&
+		s->m->conf->recording.on_error == CONF_ON_ERROR_STOP) {
+		err_set(e, rec_fd, "the recording cannot be made");
+		session_lost(s, e->msg);
+		return MANAGER_FAILED;
+	}
+	rc = launch_keeper(s, e);
+	if (rc < 0) {
+		if (rec_fd >= 0)
+			close(rec_fd);
+		session_lost(s, e->msg);
+		return MANAGER_FAILED;
+	}
+	launch_tell(s, spec, place, argv, rec_fd < 0 ? -1 : rec_fd);
+	return MANAGER_OK;
+}
+
+enum manager_code
+launch_session(struct manager *m, const struct principal *who,
+	const struct launch_spec *spec, struct session **out, char *why)
+{
+	struct sandbox_place place = { 0 };
+	struct err e = { 0 };
+	struct session *s;
+	enum manager_code code;
+	char *argv[4];
+
+	if (m->is_closing) {
+		snprintf(why, 256, "berth is shutting down");
+		return MANAGER_FAILED;
+	}
+	if (launch_count(m, spec->sandbox) >= m->conf->session.max_per_sandbox) {
+		snprintf(why, 256, "sandbox %s has the most sessions allowed",
+			spec->sandbox);
+		return MANAGER_REFUSED;
+	}
+	s = session_new(m);
+	launch_fill(s, spec);
+	code = launch_sandbox(m, spec->sandbox, s, &place, &e);
+	if (code == MANAGER_OK) {
+		launch_argv(spec, &place, argv);
+		s->argv_json = launch_argv_json(spec->argv ? spec->argv : argv);
+		s->cwd = xstrdup(spec->cwd ? spec->cwd : place.workspace);
+		code = launch_row(s, spec, &e);
+	}
+	if (code != MANAGER_OK) {
+		snprintf(why, 256, "%s", e.msg);
+		session_free(s);
+		return code;
+	}
+	code = launch_start(
+		s, spec, &place, spec->argv ? spec->argv : argv, &e);
+	if (code != MANAGER_OK) {
+		snprintf(why, 256, "%s", e.msg);
+		session_free(s);
+		return code;
+	}
+	log_info("session_created", "sid", s->id, "sandbox", s->sandbox, "name",
+		s->name, "identity", who->identity, NULL);
+	store_audit(m->store, "session_create", who->identity, who->remote_addr,
+		s->sandbox, s->id, s->name[0] ? s->name : NULL);
+	*out = s;
+	return MANAGER_OK;
+}

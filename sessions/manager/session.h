@@ -1,0 +1,199 @@
+/*
+ * What the manager knows of a live session and of the requests that wait for
+ * it. Private to sessions/manager. A session is in the list from before its row
+ * exists until its end is stored; requests hang on it and never outlive it.
+ */
+#ifndef SESSIONS_MANAGER_SESSION_H
+#define SESSIONS_MANAGER_SESSION_H
+
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "sandbox/provider.h"
+#include "sessions/manager/manager.h"
+#include "sessions/wire/wire.h"
+#include "store/store.h"
+
+#define MANAGER_ACK_MS    2000 /* no answer to an attach within this: it failed */
+#define MANAGER_START_MS  15000 /* no STARTED within this: it failed */
+
+struct manager {
+	struct event_base *base;
+	const struct conf *conf;
+	struct store *store;
+	int runtime_fd; /* borrowed */
+	int locks_fd; /* RUNTIME/sessions: locks and sockets of keepers */
+	char *recordings_dir;
+	char *keeper_path;
+	uint64_t generation;
+	struct list sessions;
+	struct event *pump_ev, *sweep_ev, *close_ev;
+	uint16_t next_tag;
+	bool is_closing;
+	int64_t close_deadline_ms; /* monotonic */
+	void (*close_done)(void *arg);
+	void *close_arg;
+};
+
+enum session_phase {
+	PHASE_STARTING, /* keeper exec'd, STARTED not here yet */
+	PHASE_RUNNING,
+	PHASE_ENDED /* its end is stored; freed once nothing refers to it */
+};
+
+struct session {
+	struct list node;
+	struct manager *m;
+	char id[STORE_ID_MAX];
+	char sandbox[STORE_NAME_MAX];
+	int64_t sandbox_id;
+	char name[STORE_NAME_MAX]; /* "" for a private process */
+	bool is_pty, is_bound;
+	enum session_phase phase;
+	struct wire wire;
+	int keeper_pidfd; /* -1 for an adopted one */
+	struct event *reap_ev, *start_ev;
+	pid_t pid;
+	int64_t created_ms, started_ms;
+	struct wire_stats stats;
+	int64_t recording_id; /* 0 = not recorded */
+	int64_t recording_ms; /* wall clock of its start */
+	unsigned n_attached;
+	struct list requests;
+	char *argv_json, *cwd;
+};
+
+enum request_state {
+	REQUEST_START, /* waits for STARTED, has no viewer */
+	REQUEST_ACK, /* waits for VIEWER_ACK, and for STARTED before it */
+	REQUEST_END, /* met a dying session: waits for its end, then anew */
+	REQUEST_FLUSH, /* waits for OK */
+	REQUEST_ANSWER /* the answer is ready and goes out from the loop */
+};
+
+struct request {
+	struct list node; /* of session->requests, or unlinked */
+	struct manager *m;
+	struct session *s;
+	enum request_state state;
+	uint16_t tag;
+	manager_answer_fn fn;
+	void *arg;
+	struct event *timer;
+	bool is_acked; /* the keeper attached it before the process started */
+	bool is_shell; /* may get a fresh session when it meets a dying one */
+	bool wants_link; /* the answer carries a descriptor */
+	int client_fd; /* the viewer's end while the keeper is asked */
+	struct principal who; /* strings owned */
+	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX];
+	struct wire_run run; /* owned; for a fresh session */
+	struct wire_viewer viewer;
+	unsigned n_tries;
+	enum manager_code code; /* of REQUEST_ANSWER */
+	char why[256];
+};
+
+/* How a session is started; strings are borrowed for the call. */
+struct launch_spec {
+	const char *sandbox, *name; /* name "" for a private process */
+	uint32_t flags; /* LAUNCH_PTY, LAUNCH_BOUND, LAUNCH_LOGIN */
+	char *const *argv; /* NULL: the login shell */
+	const char *command; /* or this, through SHELL -c */
+	char *const *client_env; /* filtered by session.env_accept */
+	char *const *extra_env; /* taken as it is */
+	const char *term, *cwd;
+	struct wire_size size;
+	bool is_recorded;
+};
+
+/* ---- launch.c ---------------------------------------------------------- */
+
+/*
+ * Provisions the sandbox, inserts the row, opens the recording and starts the
+ * keeper. On success the session is in the list, PHASE_STARTING. On failure
+ * *WHY (256 bytes) says why and the code is returned; no row stays running.
+ */
+enum manager_code launch_session(struct manager *m, const struct principal *who,
+	const struct launch_spec *spec, struct session **out, char *why);
+
+/* ---- recordings.c ------------------------------------------------------ */
+
+/* Makes RECORDINGS/SANDBOX/SID.cast (0600, never an existing one). */
+int recordings_create(struct manager *m, const char *sandbox, const char *sid,
+	char *path_out, size_t path_size, struct err *e);
+/* Opens it again for reading, never through a link. */
+int recordings_open(struct manager *m, const struct store_recording *r,
+	struct err *e);
+/* Starts the periodic sweep of expired recordings. */
+void recordings_start_sweep(struct manager *m);
+
+/* ---- session.c --------------------------------------------------------- */
+
+/* An empty session in the list; session_free() takes it out again. */
+struct session *session_new(struct manager *m);
+void session_free(struct session *s);
+
+/* Starts listening to the keeper on the connected socket FD. */
+void session_connect(struct session *s, int fd);
+
+/* Watches the keeper, our child, by PIDFD (owned from now on). */
+void session_watch(struct session *s, int pidfd);
+
+/*
+ * The session is over: stores END, fails or restarts what waits for it, frees
+ * it from the loop.
+ */
+void session_end(struct session *s, const struct store_session_end *end,
+	const char *note);
+
+/* Asks the keeper to end every process of S: TERM, after the grace KILL. */
+void session_stop(struct session *s);
+
+/* Like session_end() for a keeper that vanished: status lost. */
+void session_lost(struct session *s, const char *why);
+
+/* Finds a running or starting session by exact name. */
+struct session *session_by_name(
+	struct manager *m, const char *sandbox, const char *name);
+struct session *session_by_id(struct manager *m, const char *id);
+
+/* ---- request.c --------------------------------------------------------- */
+
+struct request *request_new(struct manager *m, const struct principal *who,
+	manager_answer_fn fn, void *arg);
+void request_free(struct request *r);
+
+/* Answers from the loop, never from inside the call that made the request. */
+void request_fail(struct request *r, enum manager_code code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Answers now and frees R; FD is given away. */
+void request_answer(
+	struct request *r, enum manager_code code, const char *why, int fd);
+
+/*
+ * Hangs R on S and asks the keeper at once, even before the process runs: who
+ * is there from the first byte misses nothing and is replayed nothing.
+ */
+void request_join(struct request *r, struct session *s);
+
+/* Asks the keeper of S to flush its recording; R is answered with its OK. */
+void request_flush(struct request *r, struct session *s);
+
+/* The process runs: answers every request that waited for that alone. */
+void request_on_started(struct session *s);
+/* VIEWER_ACK and OK. */
+void request_on_ack(struct session *s, uint16_t tag, bool attached);
+void request_on_ok(struct session *s, uint16_t tag);
+/*
+ * The session ended: shells begin anew, others hear NOTE (may be NULL). A
+ * session that never started takes everything that waited with it.
+ */
+void request_on_end(struct session *s, bool has_started, const char *note);
+
+/* ---- attach.c ---------------------------------------------------------- */
+
+/* Finds or makes the session that the shell request R names and joins it. */
+void attach_begin(struct request *r);
+
+#endif
