@@ -1,0 +1,453 @@
+/*
+ * The loop of one SSH connection, see peer.h. Runs in berth-sshd. Events only
+ * mark what is ready; then one turn lets libssh work, handles messages, steps
+ * the channels, and looks at the deadlines, so that libssh is never entered
+ * twice.
+ */
+#include "sshd/connection/peer.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <libssh/server.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "sshd/connection/auth.h"
+#include "sshd/connection/chan.h"
+#include "sshd/connection/confine.h"
+#include "sshd/connection/ident.h"
+#include "sshd/connection/request.h"
+
+#define PEER_GOODBYE_MS     2000
+#define PEER_GRACE_EXTRA_MS 2000 /* the manager's own clock comes first */
+#define PEER_POLLS_AUTH     1
+#define PEER_POLLS_SERVE    16
+#define PEER_RESTARTING     "the server is restarting"
+
+static void
+peer_note(char *out, size_t size, const char *text)
+{
+	snprintf(out, size, "%s", text);
+}
+
+void
+peer_goodbye(struct peer *p, const char *farewell, const char *why)
+{
+	if (p->phase >= PHASE_GOODBYE)
+		return;
+	p->phase = PHASE_GOODBYE;
+	p->is_auth_held = false;
+	p->goodbye_ms = clock_mono_ms() + PEER_GOODBYE_MS;
+	peer_note(p->farewell, sizeof(p->farewell), farewell);
+	peer_note(p->why, sizeof(p->why), why ? why : farewell);
+}
+
+void
+peer_end(struct peer *p, const char *why)
+{
+	if (p->phase == PHASE_OVER)
+		return;
+	p->phase = PHASE_OVER;
+	p->farewell[0] = '\0';
+	peer_note(p->why, sizeof(p->why), why);
+}
+
+static struct held *
+peer_find_held(struct peer *p, uint16_t tag)
+{
+	struct list *pos, *next;
+
+	list_for_each (pos, next, &p->held) {
+		struct held *h = list_entry(pos, struct held, node);
+
+		if (h->tag == tag)
+			return h;
+	}
+	return NULL;
+}
+
+struct held *
+peer_hold(struct peer *p, ssh_message msg, uint8_t asked)
+{
+	struct held *h = xcalloc(1, sizeof(*h));
+
+	do
+		p->last_tag++;
+	while (peer_find_held(p, p->last_tag));
+	h->tag = p->last_tag;
+	h->asked = asked;
+	h->msg = msg;
+	list_init(&h->node);
+	list_append(&p->held, &h->node);
+	return h;
+}
+
+void
+peer_release_held(struct peer *p, struct held *h)
+{
+	(void)p;
+	list_remove(&h->node);
+	if (h->msg)
+		ssh_message_free(h->msg);
+	free(h);
+}
+
+/* A reply to a held message; false if it does not fit the question. */
+static bool
+peer_take_reply(struct peer *p, struct held *h, const struct frame *f)
+{
+	bool is_verdict = f->type == FRAME_AUTH_REPLY;
+
+	if (p->phase != PHASE_AUTH && p->phase != PHASE_SERVE) {
+		if (f->fd >= 0)
+			close(f->fd);
+		return true;
+	}
+	if ((h->asked == FRAME_AUTH) != is_verdict)
+		return false;
+	if (h->asked == FRAME_AUTH)
+		auth_reply(p, h, f);
+	else if (h->asked == FRAME_OPEN && f->type != FRAME_CHANNEL)
+		request_opened(p, h, f);
+	else if (h->asked != FRAME_OPEN && f->type != FRAME_OK)
+		request_started(p, h, f);
+	else
+		return false;
+	return true;
+}
+
+static void
+peer_on_frame(struct wire *w, const struct frame *f)
+{
+	struct peer *p = w->owner;
+	struct held *h = peer_find_held(p, f->tag);
+	bool is_reply = f->type == FRAME_AUTH_REPLY ||
+			f->type == FRAME_CHANNEL || f->type == FRAME_OK ||
+			f->type == FRAME_ERROR;
+
+	p->is_busy = true;
+	if (f->type == FRAME_CLOSE) {
+		struct reader r = reader_over(f->data, f->len);
+		char why[256];
+
+		reader_str_into(&r, why, sizeof(why));
+		peer_goodbye(p, why, NULL);
+		return;
+	}
+	if (is_reply && h && peer_take_reply(p, h, f))
+		return;
+	if (f->fd >= 0)
+		close(f->fd);
+	peer_end(p, "a frame of the manager that nothing asked for");
+}
+
+/* Answers a held message when nobody else will any more. */
+static void
+peer_give_up_held(struct peer *p, struct held *h)
+{
+	static const struct frame away = { .type = FRAME_ERROR, .fd = -1 };
+
+	if (h->asked == FRAME_AUTH) {
+		peer_goodbye(p, PEER_RESTARTING, NULL);
+		peer_release_held(p, h);
+	} else if (h->asked == FRAME_OPEN) {
+		request_opened(p, h, &away);
+	} else {
+		struct buf why = { 0 };
+		struct frame f = away;
+
+		buf_put_str(&why, PEER_RESTARTING "; please connect again");
+		f.data = buf_head(&why);
+		f.len = buf_len(&why);
+		request_started(p, h, &f);
+		buf_release(&why);
+	}
+}
+
+static void
+peer_on_manager_gone(struct wire *w, int rc)
+{
+	struct peer *p = w->owner;
+
+	(void)rc;
+	wire_release(w);
+	p->is_orphan = true;
+	p->is_busy = true;
+	while (!list_empty(&p->held))
+		peer_give_up_held(
+		    p, list_entry(p->held.next, struct held, node));
+	if (p->phase < PHASE_SERVE)
+		peer_goodbye(p, PEER_RESTARTING, NULL);
+	else
+		log_info("orphaned", NULL);
+}
+
+static const struct wire_handler peer_handler = {
+	.on_frame = peer_on_frame,
+	.on_close = peer_on_manager_gone,
+};
+
+/* Looks at the peer's first bytes and lets libssh have them if they are SSH. */
+static void
+peer_look(struct peer *p)
+{
+	enum ident_verdict v;
+
+	if (transport_bytes_read(&p->transport)) {
+		p->phase = PHASE_AUTH;
+		return;
+	}
+	p->transport.is_ready = false;
+	v = ident_peek(p->transport.fd);
+	if (v == IDENT_MORE)
+		return;
+	if (v == IDENT_OK) {
+		p->phase = PHASE_AUTH;
+		p->transport.is_ready = true;
+		return;
+	}
+	ident_refuse(p->transport.fd, v);
+	peer_end(p, v == IDENT_OLD ? "an SSH version before 2" : "not SSH");
+}
+
+static bool
+peer_check_alive(struct peer *p)
+{
+	const char *error;
+
+	if (p->phase == PHASE_OVER)
+		return false;
+	if (transport_is_alive(&p->transport))
+		return true;
+	error = transport_error(&p->transport);
+	peer_end(p, *error ? error : "closed by the client");
+	return false;
+}
+
+static void
+peer_probe(struct peer *p, int64_t now)
+{
+	p->probe_ms = now + p->settings.keepalive_ms;
+	if (transport_was_heard(&p->transport)) {
+		p->n_silent = 0;
+		return;
+	}
+	if (p->phase != PHASE_SERVE)
+		return;
+	if (p->n_silent++ == p->settings.keepalive_count) {
+		peer_end(p, "the client does not answer");
+		return;
+	}
+	transport_probe(&p->transport);
+}
+
+static void
+peer_check_deadlines(struct peer *p)
+{
+	int64_t now = clock_mono_ms();
+
+	if (p->grace_ms && now >= p->grace_ms)
+		peer_end(p, "not authenticated in time");
+	if (p->probe_ms && now >= p->probe_ms && p->phase != PHASE_OVER)
+		peer_probe(p, now);
+	if (p->phase == PHASE_GOODBYE &&
+	    (now >= p->goodbye_ms || transport_is_flushed(&p->transport)))
+		p->phase = PHASE_OVER;
+}
+
+static void
+peer_step_channels(struct peer *p)
+{
+	struct list *pos, *next;
+
+	list_for_each (pos, next, &p->channels) {
+		if (chan_step(list_entry(pos, struct chan, node)))
+			p->is_busy = true;
+		if (!peer_check_alive(p))
+			return;
+	}
+	/* Another one goes first next time. */
+	if (!list_empty(&p->channels)) {
+		pos = p->channels.next;
+		list_remove(pos);
+		list_append(&p->channels, pos);
+	}
+}
+
+/*
+ * Frees dead channels when libssh holds no message any more that points at
+ * one: request_dispatch() has just emptied its queue.
+ */
+static void
+peer_reap_channels(struct peer *p)
+{
+	struct list *pos, *next;
+
+	list_for_each (pos, next, &p->channels) {
+		struct chan *c = list_entry(pos, struct chan, node);
+
+		if (c->state == CHAN_DEAD)
+			chan_free(c);
+	}
+}
+
+static void
+peer_turn(struct peer *p)
+{
+	p->is_busy = false;
+	if (p->phase == PHASE_IDENT)
+		peer_look(p);
+	if (p->phase == PHASE_IDENT || p->phase == PHASE_OVER) {
+		peer_check_deadlines(p);
+		return;
+	}
+	if (p->transport.is_ready)
+		transport_poll(&p->transport, p->phase == PHASE_SERVE
+						  ? PEER_POLLS_SERVE
+						  : PEER_POLLS_AUTH);
+	if (!peer_check_alive(p))
+		return;
+	request_dispatch(p);
+	if (!peer_check_alive(p))
+		return;
+	if (!p->is_busy)
+		peer_reap_channels(p);
+	if (p->phase == PHASE_SERVE)
+		peer_step_channels(p);
+	if (p->phase == PHASE_SERVE && p->is_orphan && p->n_channels == 0)
+		peer_goodbye(p, PEER_RESTARTING, NULL);
+	peer_check_deadlines(p);
+	peer_check_alive(p);
+}
+
+static void
+peer_nearest(int64_t *at, int64_t deadline)
+{
+	if (deadline && (*at == 0 || deadline < *at))
+		*at = deadline;
+}
+
+/* Arms the socket and one timer for the nearest deadline. */
+static void
+peer_arm(struct peer *p)
+{
+	struct list *pos, *next;
+	int64_t at = 0, left;
+	struct timeval tv;
+
+	if (p->phase == PHASE_IDENT)
+		event_add(p->transport.read_ev, NULL);
+	else
+		transport_arm(&p->transport,
+		    !p->is_auth_held && p->phase != PHASE_GOODBYE);
+	peer_nearest(&at, p->grace_ms);
+	peer_nearest(&at, p->probe_ms);
+	if (p->phase == PHASE_GOODBYE)
+		peer_nearest(&at, p->goodbye_ms);
+	list_for_each (pos, next, &p->channels)
+		peer_nearest(&at, list_entry(pos, struct chan, node)->close_ms);
+	event_del(p->timer);
+	if (at == 0)
+		return;
+	left = at - clock_mono_ms();
+	left = left > 0 ? left : 0;
+	tv = (struct timeval){ .tv_sec = left / 1000,
+		.tv_usec = left % 1000 * 1000 + 1000 };
+	event_add(p->timer, &tv);
+}
+
+/* The timer only wakes the loop. */
+static void
+peer_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+}
+
+static void
+peer_loop(struct peer *p)
+{
+	while (p->phase != PHASE_OVER) {
+		confine_feed_watchdog();
+		peer_arm(p);
+		/* Without ONCE it stays in while any event is active. */
+		event_base_loop(
+		    p->base, EVLOOP_ONCE | (p->is_busy ? EVLOOP_NONBLOCK : 0));
+		peer_turn(p);
+	}
+}
+
+/* Hangs up everywhere first: the client's last message may take a moment. */
+static void
+peer_finish(struct peer *p)
+{
+	struct list *pos, *next;
+
+	list_for_each (pos, next, &p->channels)
+		chan_hang_up(list_entry(pos, struct chan, node));
+	log_info("disconnect", "reason", p->why, NULL);
+	transport_disconnect(
+	    &p->transport, p->farewell[0] ? p->farewell : NULL);
+}
+
+static int
+peer_start(struct peer *p, int tcp_fd, int manager_fd, struct err *e)
+{
+	int64_t now = clock_mono_ms();
+	int rc =
+	    transport_init(&p->transport, p->base, tcp_fd, &p->settings, e);
+
+	if (rc < 0)
+		return rc;
+	rc = fd_set_nonblock(manager_fd, true);
+	if (rc < 0)
+		return err_sys(e, rc, "link to the manager");
+	wire_init(&p->manager, p->base, manager_fd, &peer_handler, p);
+	if (p->settings.login_grace_ms)
+		p->grace_ms =
+		    now + p->settings.login_grace_ms + PEER_GRACE_EXTRA_MS;
+	if (p->settings.keepalive_ms)
+		p->probe_ms = now + p->settings.keepalive_ms;
+	peer_look(p);
+	if (p->phase == PHASE_OVER)
+		return 0;
+	rc = transport_start(&p->transport, e);
+	if (rc == -EPROTO) {
+		/* The peer's garbage, not our failure. */
+		peer_end(p, e->msg);
+		return 0;
+	}
+	return rc;
+}
+
+int
+peer_serve(int tcp_fd, int manager_fd, struct wire_settings *s)
+{
+	struct peer p = { .settings = *s, .phase = PHASE_IDENT };
+	struct err e = { 0 };
+	int rc;
+
+	list_init(&p.held);
+	list_init(&p.channels);
+	p.base = event_base_new();
+	if (!p.base)
+		abort();
+	p.timer = event_new(p.base, -1, 0, peer_on_timer, &p);
+	if (!p.timer)
+		abort();
+	rc = peer_start(&p, tcp_fd, manager_fd, &e);
+	/* libssh has its own copy of the keys now. */
+	wire_settings_release(s);
+	p.settings.host_keys = NULL;
+	if (rc < 0) {
+		log_err("connection_failed", "reason", e.msg, NULL);
+		return 1;
+	}
+	peer_loop(&p);
+	peer_finish(&p);
+	return 0;
+}
