@@ -1,0 +1,166 @@
+/*
+ * berthd: the manager. This file reads the command line and hands over to
+ * daemon.c; exit status 0 is an orderly end, 1 a refusal with one sentence on
+ * stderr, 2 a wrong command line.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "conf/conf.h"
+#include "sshd/listener/daemon.h"
+
+#define MAIN_OVERRIDES_MAX 64
+
+enum main_mode {
+	MAIN_RUN,
+	MAIN_TEST,
+	MAIN_SHOW,
+	MAIN_VERSION,
+	MAIN_HELP,
+	MAIN_SAMPLE,
+	MAIN_MANUAL
+};
+
+struct main_args {
+	enum main_mode mode;
+	struct daemon_args daemon;
+	const char *overrides[MAIN_OVERRIDES_MAX];
+};
+
+/* The last two are for the build: the sample file and the manual's table. */
+static const struct option main_options[] = {
+	{ "show-config", no_argument, NULL, MAIN_SHOW },
+	{ "version", no_argument, NULL, MAIN_VERSION },
+	{ "help", no_argument, NULL, MAIN_HELP },
+	{ "sample-config", no_argument, NULL, MAIN_SAMPLE },
+	{ "manual", no_argument, NULL, MAIN_MANUAL },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void
+main_usage(FILE *out)
+{
+	fputs("usage: berthd [-c FILE] [-o section.key=value]... [-t]\n"
+	      "              [--show-config] [--version]\n"
+	      "  -c FILE   read this configuration\n"
+	      "  -o K=V    set one option, over the file\n"
+	      "  -t        check the configuration and exit\n",
+	    out);
+}
+
+static int
+main_parse(int argc, char **argv, struct main_args *a)
+{
+	unsigned n = 0;
+	int c;
+
+	while (
+	    (c = getopt_long(argc, argv, "c:o:th", main_options, NULL)) != -1) {
+		if (c == 'c')
+			a->daemon.conf_file = optarg;
+		else if (c == 'o' && n < MAIN_OVERRIDES_MAX)
+			a->overrides[n++] = optarg;
+		else if (c == 't')
+			a->mode = MAIN_TEST;
+		else if (c == 'h')
+			a->mode = MAIN_HELP;
+		else if (c >= MAIN_SHOW && c <= MAIN_MANUAL)
+			a->mode = (enum main_mode)c;
+		else
+			return -EINVAL;
+	}
+	a->daemon.overrides = a->overrides;
+	a->daemon.n_overrides = n;
+	return optind == argc ? 0 : -EINVAL;
+}
+
+/* 0-2 are always something, so that no socket is ever taken for stderr. */
+static void
+main_standard_fds(void)
+{
+	int fd = open("/dev/null", O_RDWR);
+
+	while (fd >= 0 && fd <= STDERR_FILENO)
+		fd = open("/dev/null", O_RDWR);
+	if (fd < 0)
+		return;
+	dup2(fd, STDIN_FILENO);
+	close(fd);
+}
+
+/* What needs no configuration; true when that was all. */
+static bool
+main_print(enum main_mode mode)
+{
+	switch (mode) {
+	case MAIN_VERSION:
+		puts("berthd " BERTH_VERSION);
+		return true;
+	case MAIN_HELP:
+		main_usage(stdout);
+		return true;
+	case MAIN_SAMPLE:
+		conf_print_sample(stdout);
+		return true;
+	case MAIN_MANUAL:
+		conf_print_manual(stdout);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int
+main_serve(const struct main_args *a, struct conf *conf)
+{
+	struct err e = { 0 };
+
+	log_open("berthd", conf->server.log_level, conf->server.log_json);
+#ifndef __SANITIZE_ADDRESS__
+	/* The leak check of a sanitizer traces its own process. */
+	prctl(PR_SET_DUMPABLE, 0);
+#endif
+	main_standard_fds();
+	if (daemon_run(&a->daemon, conf, &e) < 0) {
+		fprintf(stderr, "berthd: %s\n", e.msg);
+		return 1;
+	}
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct main_args a = { .mode = MAIN_RUN };
+	struct conf *conf = NULL;
+	struct err e = { 0 };
+
+	/* Every file names its mode; what a child makes is not our secret. */
+	umask(022);
+	if (main_parse(argc, argv, &a) < 0) {
+		main_usage(stderr);
+		return 2;
+	}
+	if (main_print(a.mode))
+		return 0;
+	if (conf_load(a.daemon.conf_file, a.overrides, a.daemon.n_overrides,
+		&conf, &e) < 0) {
+		fprintf(stderr, "%s\n", e.msg);
+		return 1;
+	}
+	if (a.mode == MAIN_RUN)
+		return main_serve(&a, conf);
+	if (a.mode == MAIN_SHOW)
+		conf_show(conf, stdout);
+	conf_free(conf);
+	return 0;
+}
