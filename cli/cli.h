@@ -1,0 +1,70 @@
+/*
+ * The command line `berth`: what all verbs share. A verb is one row of the
+ * table in verbs.c; its handler parses its arguments, asks berthd over the
+ * control socket and prints. One process per call, single-threaded, may block.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stddef.h>
+
+/* Exit codes, the same as the codes in answers. */
+enum cli_code {
+	CLI_DONE = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2,
+	CLI_NOT_FOUND = 3,
+	CLI_CONFLICT = 4,
+	CLI_REFUSED = 5,
+	/* of attach, whose other codes belong to the process */
+	CLI_OWN_FAILURE = 125
+};
+
+struct verb;
+
+struct cli {
+	const char *socket;      /* path of the control socket */
+	const struct verb *verb; /* the one that runs */
+};
+
+struct verb {
+	const char *name; /* "ls", "rec ls" */
+	const char *args; /* for usage, "" for none */
+	const char *help; /* one sentence without a full stop */
+	/* ARGV holds what follows the verb's name. Returns the exit code. */
+	int (*handler)(struct cli *c, int argc, char **argv);
+};
+
+/*
+ * Finds the row of ARGV[0] (and ARGV[1] for verbs of two words); *N_WORDS_OUT
+ * is how many words it took. NULL when there is none.
+ */
+const struct verb *verb_find(int argc, char **argv, int *n_words_out);
+
+/* All rows. */
+const struct verb *verbs_all(size_t *n_out);
+
+/* Prints "berth: SENTENCE" on stderr and returns CODE. */
+int cli_fail(int code, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The same with how to use the verb; returns CLI_USAGE. */
+int cli_usage(const struct cli *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+int verb_ls(struct cli *c, int argc, char **argv);
+int verb_new(struct cli *c, int argc, char **argv);
+int verb_attach(struct cli *c, int argc, char **argv);
+int verb_kill(struct cli *c, int argc, char **argv);
+int verb_rm(struct cli *c, int argc, char **argv);
+int verb_send(struct cli *c, int argc, char **argv);
+int verb_eof(struct cli *c, int argc, char **argv);
+int verb_resize(struct cli *c, int argc, char **argv);
+int verb_tail(struct cli *c, int argc, char **argv);
+int verb_info(struct cli *c, int argc, char **argv);
+int verb_who(struct cli *c, int argc, char **argv);
+int verb_rec_ls(struct cli *c, int argc, char **argv);
+int verb_rec_cat(struct cli *c, int argc, char **argv);
+int verb_doctor(struct cli *c, int argc, char **argv);
+
+#endif

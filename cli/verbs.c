@@ -1,0 +1,101 @@
+/*
+ * The table of verbs of `berth`, and how it says what went wrong. Handlers are
+ * in one file per family.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/cli.h"
+
+/* clang-format off */
+static const struct verb verbs_table[] = {
+{ "ls", "[-a] [--json]",
+	"list sessions, with -a those that ended too", verb_ls },
+{ "new", "[-s SANDBOX] [-n NAME] [--no-pty] [-d DIR] [-e K=V]... [--] [CMD...]",
+	"start a session without attaching; prints its id", verb_new },
+{ "attach", "[--view] SANDBOX[+NAME]",
+	"attach from here; Ctrl-] detaches", verb_attach },
+{ "kill", "SESSION [-SIG]",
+	"stop a session, or send it a signal", verb_kill },
+{ "rm", "SESSION", "forget a session that ended", verb_rm },
+{ "send", "SESSION TEXT", "type TEXT, exactly as it is", verb_send },
+{ "eof", "SESSION", "close the input of a session without terminal",
+	verb_eof },
+{ "resize", "SESSION COLSxROWS", "set the size of the terminal",
+	verb_resize },
+{ "tail", "[-n LINES] [-f] SESSION",
+	"print what the session keeps of its output, with -f go on",
+	verb_tail },
+{ "info", "[--json] SESSION", "tell everything about a session", verb_info },
+{ "who", "[--json]", "list who is attached where", verb_who },
+{ "rec ls", "[--json]", "list recordings", verb_rec_ls },
+{ "rec cat", "RECORDING",
+	"print a recording (asciicast v2), by its or its session's id",
+	verb_rec_cat },
+{ "doctor", "[--json]",
+	"check the installation and say what is missing", verb_doctor },
+};
+/* clang-format on */
+
+const struct verb *
+verbs_all(size_t *n_out)
+{
+	*n_out = ARRAY_LEN(verbs_table);
+	return verbs_table;
+}
+
+/* How many of the words ARGV the NAME "a" or "a b" is made of; 0 for others. */
+static int
+verb_match(const char *name, int argc, char **argv)
+{
+	size_t n = strcspn(name, " ");
+	const char *second = name[n] ? name + n + 1 : NULL;
+
+	if (argc < 1 || strlen(argv[0]) != n || memcmp(argv[0], name, n) != 0)
+		return 0;
+	if (!second)
+		return 1;
+	return argc > 1 && strcmp(argv[1], second) == 0 ? 2 : 0;
+}
+
+const struct verb *
+verb_find(int argc, char **argv, int *n_words_out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(verbs_table); i++) {
+		int n = verb_match(verbs_table[i].name, argc, argv);
+
+		if (n > 0) {
+			*n_words_out = n;
+			return &verbs_table[i];
+		}
+	}
+	return NULL;
+}
+
+int
+cli_fail(int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("berth: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return code;
+}
+
+int
+cli_usage(const struct cli *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "berth %s: ", c->verb->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\nusage: berth %s %s\n", c->verb->name, c->verb->args);
+	return CLI_USAGE;
+}
