@@ -24,18 +24,18 @@ dirs_berthd        := sshd/listener sessions/manager sandbox store conf \
 	sessions/wire base
 dirs_berth-sshd    := sshd/connection sessions/wire base
 dirs_berth-session := sessions/keeper sessions/wire base
-dirs_berth         := cli sessions/wire base
+dirs_berth         := cli conf sessions/wire base
 
 pkgs_berthd        := libevent_core sqlite3 inih jansson libsodium
 pkgs_berth-sshd    := libssh libevent_core
 pkgs_berth-session := libevent_core
-pkgs_berth         := jansson
+pkgs_berth         := jansson inih
 ALL_PKGS := libssh $(pkgs_berthd) cmocka
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 \
 	-Wno-format-truncation -Wvla -Wundef -Wimplicit-fallthrough \
-	-Wcast-qual -Wnull-dereference -Wno-unknown-warning-option
+	-Wcast-qual -Wnull-dereference
 OPT := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=$(SAN) \
 	-fno-sanitize-recover=undefined,-O2 -D_FORTIFY_SOURCE=2)
 CFLAGS  ?= -g
@@ -49,23 +49,30 @@ all_ldflags = $(if $(SAN),-fsanitize=$(SAN)) -pie -pthread \
 	-Wl,-z,relro,-z,now -Wl,--as-needed -Wl,--gc-sections $(LDFLAGS)
 
 pkg_libs = $(shell pkg-config --libs $(1))
-PKG_CFLAGS := $(shell pkg-config --cflags $(ALL_PKGS) 2>/dev/null)
+PKG_CFLAGS := $(shell pkg-config --cflags $(filter-out cmocka,$(ALL_PKGS)) \
+	2>/dev/null)
 
 srcs = $(filter-out %/main.c,$(wildcard $(1)/*.c))
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 arch = $(B)/obj/$(subst /,_,$(1)).a
 
-.PHONY: all run test test-long check install clean format unit asan
+.PHONY: all run test check install clean format unit cflags FORCE
 .SECONDARY:
 all: $(PROGRAMS:%=$(B)/%)
 
-$(B)/obj/%.o: %.c
+# Other flags, another PREFIX among them, compile everything again.
+$(B)/gen/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(subst ','\'',$(CC) $(all_cppflags) $(all_cflags))' > $@.new
+	@cmp -s $@.new $@ && rm -f $@.new || mv $@.new $@
+
+$(B)/obj/%.o: %.c $(B)/gen/flags
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC      $<")
 	$(Q)$(CC) $(all_cppflags) $(all_cflags) -include base/banned.h \
 		-MMD -MP -c -o $@ $<
 
-$(B)/obj/tests/%.o: tests/%.c
+$(B)/obj/tests/%.o: tests/%.c $(B)/gen/flags
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC      $<")
 	$(Q)$(CC) $(all_cppflags) $(all_cflags) -MMD -MP -c -o $@ $<
@@ -102,26 +109,32 @@ $(B)/unit/%: $(B)/obj/tests/unit/%.o $(foreach d,$(DIRS),$(call arch,$(d)))
 unit-programs: $(UNIT:%=$(B)/unit/%)
 
 # Everything that a person types first gets its packages, then make again, so
-# that pkg-config is asked only when they are there.
+# that pkg-config is asked only when they are there; with a job per processor
+# unless make was told otherwise.
+jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 run:
 	$(Q)scripts/deps.sh run
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(jobs) all
 	$(Q)scripts/run.sh
 
 test:
 	$(Q)scripts/deps.sh test
-	$(Q)$(MAKE) --no-print-directory all
-	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all unit-programs
+	$(Q)$(MAKE) --no-print-directory $(jobs) all
+	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all unit-programs
 	$(Q)scripts/test.sh
 
 unit:
-	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all unit-programs
+	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all unit-programs
 	$(Q)scripts/test.sh unit
 
 check:
 	$(Q)scripts/deps.sh test
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(jobs) all
 	$(Q)scripts/check.sh
+
+# What a checker has to tell a compiler; words, without a shell's quotes.
+cflags:
+	@echo '-std=gnu17 $(subst ',,$(all_cppflags)) $(WARN)'
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
