@@ -38,7 +38,7 @@ buf_reserve(struct buf *b, size_t n)
 		while (cap - len < n)
 			cap *= 2;
 		data = xmalloc(cap);
-		if (len)
+		if (b->data && len)
 			memcpy(data, b->data + b->start, len);
 		free(b->data);
 		b->data = data;

@@ -8,7 +8,12 @@
 
 #include <stdbool.h>
 
-enum log_level { LOG_ERR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+enum log_level {
+	LOG_ERR,
+	LOG_WARN,
+	LOG_INFO,
+	LOG_DEBUG
+};
 
 /* Process-wide set-up; PROG ("berthd") and FORMAT_JSON are kept for good. */
 void log_open(const char *prog, enum log_level level, bool format_json);
@@ -33,7 +38,7 @@ const char *log_level_name(enum log_level level);
  * in every thread.
  */
 void log_event(enum log_level level, const char *event, ...)
-	__attribute__((sentinel));
+    __attribute__((sentinel));
 
 /* log_info("session_created", "sid", sid, "sandbox", name, NULL) */
 #define log_err(...)   log_event(LOG_ERR, __VA_ARGS__)

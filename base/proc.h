@@ -17,7 +17,7 @@
  * for it. Returns the pid and a pidfd (caller closes), or a negative errno.
  */
 pid_t proc_spawn(const char *path, char *const *argv, char *const *env,
-	const int *fds, size_t n_fds, int *pidfd_out);
+    const int *fds, size_t n_fds, int *pidfd_out);
 
 /*
  * Reaps the child behind PIDFD. Returns 1 and fills *STATUS_OUT as of wait(2),

@@ -21,8 +21,6 @@
 #define ATTACH_KEY       (']' & 0x1f)
 #define ATTACH_LINES_MAX 10000000
 
-extern char **environ;
-
 /* What of our environment a shell would want; berthd has the last word. */
 static json_t *
 attach_env(void)
@@ -41,6 +39,7 @@ attach_env(void)
 static json_t *
 attach_request(const char *session, bool is_view)
 {
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
 	const char *term = getenv("TERM");
 	struct wire_size size;
 
@@ -90,7 +89,7 @@ verb_attach(struct cli *c, int argc, char **argv)
 {
 	bool is_view = false;
 	const struct arg_option options[] = {
-		{ 0, "view", ARG_FLAG, &is_view },
+		{ 0, ARG_FLAG, "view", &is_view },
 	};
 	struct viewer_options viewer = {
 		.is_terminal = isatty(STDIN_FILENO),
@@ -136,8 +135,8 @@ verb_tail(struct cli *c, int argc, char **argv)
 	const char *lines_text = NULL;
 	bool is_follow = false;
 	const struct arg_option options[] = {
-		{ 'n', "lines", ARG_TEXT, &lines_text },
-		{ 'f', "follow", ARG_FLAG, &is_follow },
+		{ 'n', ARG_TEXT, "lines", &lines_text },
+		{ 'f', ARG_FLAG, "follow", &is_follow },
 	};
 	const struct viewer_options viewer = { .detach_key = -1 };
 	struct viewer_outcome outcome;

@@ -52,19 +52,48 @@ int cli_fail(int code, const char *fmt, ...)
 int cli_usage(const struct cli *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The handlers. Each takes the words behind its name, returns an exit code. */
+
+/* Lists sessions. */
 int verb_ls(struct cli *c, int argc, char **argv);
+
+/* Starts a session and prints its id. */
 int verb_new(struct cli *c, int argc, char **argv);
+
+/* Attaches; the exit code is the process's, 128 and its signal, or 125. */
 int verb_attach(struct cli *c, int argc, char **argv);
+
+/* Stops a session or sends it a signal. */
 int verb_kill(struct cli *c, int argc, char **argv);
+
+/* Forgets a session that ended. */
 int verb_rm(struct cli *c, int argc, char **argv);
+
+/* Types text. */
 int verb_send(struct cli *c, int argc, char **argv);
+
+/* Closes the input of a session without terminal. */
 int verb_eof(struct cli *c, int argc, char **argv);
+
+/* Sets the size. */
 int verb_resize(struct cli *c, int argc, char **argv);
+
+/* Prints what a session keeps, and follows it. */
 int verb_tail(struct cli *c, int argc, char **argv);
+
+/* Tells all about a session. */
 int verb_info(struct cli *c, int argc, char **argv);
+
+/* Lists attachments. */
 int verb_who(struct cli *c, int argc, char **argv);
+
+/* Lists recordings. */
 int verb_rec_ls(struct cli *c, int argc, char **argv);
+
+/* Prints the whole lines of a recording. */
 int verb_rec_cat(struct cli *c, int argc, char **argv);
+
+/* Checks the installation; CLI_FAILED if a check failed. */
 int verb_doctor(struct cli *c, int argc, char **argv);
 
 #endif

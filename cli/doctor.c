@@ -151,6 +151,7 @@ doctor_check_version(struct doctor *d)
 static void
 doctor_check_user(struct doctor *d, const char *name, const char *what)
 {
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
 	if (getpwnam(name))
 		doctor_say(d, DOCTOR_OK, name, "the user that %s", what);
 	else
@@ -213,7 +214,7 @@ verb_doctor(struct cli *c, int argc, char **argv)
 {
 	bool is_json = false;
 	const struct arg_option options[] = {
-		{ 0, "json", ARG_FLAG, &is_json },
+		{ 0, ARG_FLAG, "json", &is_json },
 	};
 	struct doctor d = { .cli = c };
 	struct err e = { 0 };

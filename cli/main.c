@@ -38,6 +38,7 @@ main_help(FILE *out)
 static char *
 main_socket(const char *socket, const char *conf_file, struct err *e)
 {
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
 	const char *env = getenv("BERTH_SOCKET");
 	autofree char *dir = NULL;
 
@@ -93,6 +94,7 @@ main(int argc, char **argv)
 	const char *socket = NULL, *conf_file = NULL;
 	int c, code;
 
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
 	while ((c = getopt_long(argc, argv, "+S:c:h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'S':

@@ -39,7 +39,7 @@ verb_rec_ls(struct cli *c, int argc, char **argv)
 {
 	bool is_json = false;
 	const struct arg_option options[] = {
-		{ 0, "json", ARG_FLAG, &is_json },
+		{ 0, ARG_FLAG, "json", &is_json },
 	};
 	struct err e = { 0 };
 	json_t *answer = NULL, *rows;

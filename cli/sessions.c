@@ -63,8 +63,8 @@ verb_ls(struct cli *c, int argc, char **argv)
 {
 	bool is_all = false, is_json = false;
 	const struct arg_option options[] = {
-		{ 'a', "all", ARG_FLAG, &is_all },
-		{ 0, "json", ARG_FLAG, &is_json },
+		{ 'a', ARG_FLAG, "all", &is_all },
+		{ 0, ARG_FLAG, "json", &is_json },
 	};
 	struct err e = { 0 };
 	json_t *answer = NULL, *rows;
@@ -112,11 +112,11 @@ verb_new(struct cli *c, int argc, char **argv)
 	struct arg_list env = { .n = 0 };
 	bool has_no_pty = false;
 	const struct arg_option options[] = {
-		{ 's', "sandbox", ARG_TEXT, &sandbox },
-		{ 'n', "name", ARG_TEXT, &name },
-		{ 0, "no-pty", ARG_FLAG, &has_no_pty },
-		{ 'd', "dir", ARG_TEXT, &cwd },
-		{ 'e', "env", ARG_LIST, &env },
+		{ 's', ARG_TEXT, "sandbox", &sandbox },
+		{ 'n', ARG_TEXT, "name", &name },
+		{ 0, ARG_FLAG, "no-pty", &has_no_pty },
+		{ 'd', ARG_TEXT, "dir", &cwd },
+		{ 'e', ARG_LIST, "env", &env },
 	};
 	struct err e = { 0 };
 	json_t *request, *answer = NULL;
@@ -243,7 +243,7 @@ verb_info(struct cli *c, int argc, char **argv)
 {
 	bool is_json = false;
 	const struct arg_option options[] = {
-		{ 0, "json", ARG_FLAG, &is_json },
+		{ 0, ARG_FLAG, "json", &is_json },
 	};
 	struct err e = { 0 };
 	json_t *answer = NULL, *session, *attachments;

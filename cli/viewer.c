@@ -314,7 +314,7 @@ viewer_open_signals(void)
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
 		sigaddset(&set, signals[i]);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

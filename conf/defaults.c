@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "conf/conf.h"
 
+/* NOLINTBEGIN(concurrency-mt-unsafe): called before any thread starts */
 struct defaults_user
 defaults_user(void)
 {
@@ -29,6 +30,7 @@ defaults_user(void)
 	}
 	return u;
 }
+/* NOLINTEND(concurrency-mt-unsafe) */
 
 /* DIR/berth, or HOME/REST/berth when DIR is unset or relative. */
 static char *

@@ -52,13 +52,14 @@ elements_parse(
 		else if (!*element)
 			rc = err_set(
 			    e, -EINVAL, "an entry of the list is empty");
-		else if (!(canonical = fn(element, dir, e)))
+		else
+			canonical = fn(element, dir, e);
+		if (canonical) {
+			buf_put(&b, n > 0 ? "," : "", n > 0 ? 1 : 0);
+			buf_put(&b, canonical, strlen(canonical));
+		} else if (rc == 0) {
 			rc = -EINVAL;
-		if (rc < 0)
-			break;
-		if (n > 0)
-			buf_put_u8(&b, ',');
-		buf_put(&b, canonical, strlen(canonical));
+		}
 	}
 	if (rc == 0)
 		*out = xstrndup((const char *)buf_head(&b), buf_len(&b));

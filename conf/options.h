@@ -74,6 +74,7 @@ const struct option *options_all(size_t *n_out);
 /* The row, or NULL. */
 const struct option *option_find(const char *section, const char *name);
 
+/* True if a row is in SECTION. */
 bool option_section_exists(const char *section);
 
 /*

@@ -107,6 +107,7 @@ value_parse_group(const struct option *o, const char *text, const char *dir,
 	(void)dir;
 	if (strcmp(text, VALUE_NONE) == 0)
 		return value_put_string(o, c, xstrdup(""));
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread reads this */
 	if (!value_is_name(text) || !getgrnam(text))
 		return err_set(e, -ENOENT, "there is no group \"%s\"", text);
 	return value_put_string(o, c, xstrdup(text));

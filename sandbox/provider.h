@@ -25,7 +25,9 @@ enum sandbox_phase {
 
 const char *sandbox_phase_name(enum sandbox_phase p);
 
-enum sandbox_capability { SANDBOX_CAP_EXEC = 1u << 0 };
+enum sandbox_capability {
+	SANDBOX_CAP_EXEC = 1u << 0
+};
 
 /* Where and as whom a process of the sandbox runs. */
 struct sandbox_place {
@@ -39,7 +41,8 @@ struct sandbox_place {
 struct sandbox_provider {
 	const char *name;
 	const char *description;
-	unsigned capabilities; /* SANDBOX_CAP_*; each equals a non-NULL function */
+	unsigned
+	    capabilities; /* SANDBOX_CAP_*; each equals a non-NULL function */
 
 	/* Reads what it needs of C once; 0 or a negative errno. */
 	int (*init)(const struct conf *c, struct err *e);

@@ -18,11 +18,13 @@
 #define STORE_WAIT_MS      5000
 #define STORE_RETRY_US     (20 * 1000)
 #define STORE_STUCK_LOG_MS 1000
+#define STORE_BATCH        4000 /* rows a pump, so that no loop stalls long */
 #define STORE_PARAMS_MAX   16
 
 struct store_write {
 	struct list node;
 	enum statement id;
+	bool is_refused; /* by the schema: skipped from then on */
 	size_t n;
 	struct store_value v[]; /* the strings stand behind the values */
 };
@@ -39,8 +41,7 @@ store_bind(sqlite3_stmt *q, const struct store_value *v, size_t n)
 		if (v[i].is_null)
 			sqlite3_bind_null(q, at);
 		else if (v[i].is_text)
-			sqlite3_bind_text(
-			    q, at, v[i].text, -1, SQLITE_TRANSIENT);
+			sqlite3_bind_text(q, at, v[i].text, -1, SQLITE_STATIC);
 		else
 			sqlite3_bind_int64(q, at, v[i].number);
 	}
@@ -150,6 +151,7 @@ queue_copy(enum statement id, const struct store_value *v, size_t n)
 		size += v[i].text ? strlen(v[i].text) + 1 : 0;
 	w = xmalloc(size);
 	w->id = id;
+	w->is_refused = false;
 	w->n = n;
 	text = (char *)(w->v + n);
 	for (size_t i = 0; i < n; i++) {
@@ -275,22 +277,26 @@ queue_note_moving(struct store *s)
 	s->n_dropped = 0;
 }
 
-/* Runs every queued row inside the open transaction. */
+/* Runs the first N queued rows inside the open transaction and commits. */
 static int
-queue_run_all(struct store *s)
+queue_run(struct store *s, size_t n)
 {
 	struct list *pos, *tmp;
 
 	list_for_each (pos, tmp, &s->queue) {
 		struct store_write *w =
 		    list_entry(pos, struct store_write, node);
-		int rc = store_run(s, w->id, w->v, w->n);
+		int rc = 0;
 
+		if (n-- == 0)
+			break;
+		if (!w->is_refused)
+			rc = store_run(s, w->id, w->v, w->n);
 		if (rc == -EEXIST || rc == -EINVAL) {
 			log_err("store_row_refused", "statement",
 			    statement_row(w->id)->name, "why",
 			    sqlite3_errmsg(s->db), NULL);
-			queue_forget(s, w);
+			w->is_refused = true;
 		} else if (rc < 0) {
 			return rc;
 		}
@@ -298,16 +304,18 @@ queue_run_all(struct store *s)
 	return store_run(s, STATEMENT_COMMIT, NULL, 0);
 }
 
-int
-store_commit_queue(struct store *s)
+/* Commits the first N rows (or all, if fewer wait) in one transaction. */
+static int
+queue_commit(struct store *s, size_t n)
 {
+	struct list *pos, *tmp;
 	int rc;
 
 	if (list_empty(&s->queue))
 		return 0;
 	rc = store_run(s, STATEMENT_BEGIN, NULL, 0);
 	if (rc == 0)
-		rc = queue_run_all(s);
+		rc = queue_run(s, n);
 	if (rc < 0) {
 		/* SQLite may have rolled back by itself (FULL, IOERR). */
 		if (!sqlite3_get_autocommit(s->db))
@@ -315,18 +323,30 @@ store_commit_queue(struct store *s)
 		queue_note_stuck(s, rc);
 		return rc;
 	}
-	store_queue_release(s);
+	list_for_each (pos, tmp, &s->queue) {
+		if (n-- == 0)
+			break;
+		queue_forget(s, list_entry(pos, struct store_write, node));
+	}
 	queue_note_moving(s);
 	return 0;
 }
 
 int
+store_commit_queue(struct store *s)
+{
+	return queue_commit(s, s->n_queued);
+}
+
+int
 store_pump(struct store *s, struct err *e)
 {
-	int rc = store_commit_queue(s);
+	int rc = queue_commit(s, STORE_BATCH);
 
-	if (rc == 0)
+	if (rc == 0 && list_empty(&s->queue))
 		return 0;
+	if (rc == 0)
+		return err_set(e, -EAGAIN, "%zu more rows wait", s->n_queued);
 	err_set(e, rc, "cannot write to the store, %zu rows wait: %s",
 	    s->n_queued, sqlite3_errmsg(s->db));
 	if (rc == -EAGAIN || rc == -ENOSPC || rc == -EIO) {

@@ -25,9 +25,10 @@ int store_open(const char *state_dir, struct store **out, struct err *e);
 void store_close(struct store *s);
 
 /*
- * Commits what is queued. Returns 0 when the queue is empty afterwards, -EAGAIN
- * when the database is locked or full (call again in 50 ms or more), another
- * negative errno for damage. Logs when a queue is stuck and when it moves again.
+ * Commits what is queued, at most 4000 rows a call. Returns 0 when the queue is
+ * empty afterwards, -EAGAIN when more rows wait or the database is locked or
+ * full (call again in 50 ms or more), another negative errno for damage. Logs
+ * when a queue is stuck and when it moves again.
  */
 int store_pump(struct store *s, struct err *e);
 
@@ -121,7 +122,10 @@ struct store_session_end {
 void store_session_ended(
     struct store *s, const char *id, const struct store_session_end *end);
 
-/* Deletes an ended session with its attachments (recordings keep their rows). */
+/*
+ * Deletes an ended session with its attachments (recordings keep their rows),
+ * at once. -EBUSY while it lives, -ENOENT, -EAGAIN for a locked database.
+ */
 int store_session_delete(struct store *s, const char *id);
 
 /* By full id; the caller releases OUT. -ENOENT when there is none. */
@@ -130,7 +134,8 @@ int store_session_get(
 
 /*
  * By id, unique prefix of one ("ses-12" or more), or "sandbox+name" (a running
- * one first, else the latest). -ENOENT, or -ENOTUNIQ for an ambiguous prefix.
+ * one first, else the latest; "sandbox" alone means its session `default`).
+ * -ENOENT, or -ENOTUNIQ for an ambiguous prefix.
  */
 int store_session_find(
     struct store *s, const char *ref, struct store_session *out);

@@ -136,7 +136,7 @@ size_t
 cast_event_open(uint64_t t_us, char code, char *out)
 {
 	return (size_t)snprintf(out, 64, "[%" PRIu64 ".%06u, \"%c\", \"",
-		t_us / 1000000, (unsigned)(t_us % 1000000), code);
+	    t_us / 1000000, (unsigned)(t_us % 1000000), code);
 }
 
 size_t
@@ -176,9 +176,9 @@ cast_put_header(struct buf *out, const struct cast_header *h)
 	char head[160];
 
 	snprintf(head, sizeof(head),
-		"{\"version\": 2, \"width\": %u, \"height\": %u, "
-		"\"timestamp\": %" PRId64,
-		h->cols ? h->cols : 80, h->rows ? h->rows : 24, h->wall_s);
+	    "{\"version\": 2, \"width\": %u, \"height\": %u, "
+	    "\"timestamp\": %" PRId64,
+	    h->cols ? h->cols : 80, h->rows ? h->rows : 24, h->wall_s);
 	cast_put_text(out, head);
 	if (h->title) {
 		cast_put_text(out, ", ");

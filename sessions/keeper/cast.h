@@ -41,7 +41,7 @@ struct cast_text {
  * written.
  */
 size_t cast_text_put(
-	struct cast_text *t, const uint8_t *p, size_t n, char *out);
+    struct cast_text *t, const uint8_t *p, size_t n, char *out);
 
 /* Nothing follows: a character held in T becomes U+FFFD (3 bytes). */
 size_t cast_text_end(struct cast_text *t, char *out);

@@ -48,7 +48,10 @@ struct input {
 	uint64_t bytes; /* written so far */
 };
 
+/* Nothing to write to yet; BASE outlives it. */
 void input_init(struct input *in, struct event_base *base);
+
+/* Closes; sources are released by their owners, before. */
 void input_release(struct input *in);
 
 /*
@@ -60,6 +63,7 @@ void input_open(struct input *in, int fd, bool is_terminal);
 /* Nothing reads any more: closes, drops what waits and what comes. */
 void input_close(struct input *in);
 
+/* An empty queue; ON_TAKEN may be NULL and must not free the source. */
 void input_source_init(
     struct input_source *s, void (*on_taken)(struct input_source *s, size_t n));
 

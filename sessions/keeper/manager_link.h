@@ -25,8 +25,13 @@ struct manager_link {
 	struct input_source input; /* what `berth send` types */
 };
 
+/*
+ * Takes over the socket FD to the manager, whose first frame is HELLO, and the
+ * listening socket LISTEN_FD (-1 for none), both nonblocking.
+ */
 void manager_link_init(
     struct manager_link *m, struct keeper *k, int fd, int listen_fd);
+/* Closes both without a word. */
 void manager_link_release(struct manager_link *m);
 
 /* Sends a frame, or nothing when there is no manager. */

@@ -200,7 +200,7 @@ output_update(struct output *o)
 	}
 	if (o->is_draining && o->fd[0] < 0 && o->fd[1] < 0) {
 		o->is_done = true;
-			keeper_advance(o->k);
+		keeper_advance(o->k);
 	}
 }
 

@@ -17,7 +17,7 @@
 
 enum query_mode {
 	QUERY_HOLD,
-	QUERY_PASS, /* a string too long to be held, known to be no query */
+	QUERY_PASS,  /* a string too long to be held, known to be no query */
 	QUERY_GUARD, /* passes too, but a `?` would make it one */
 	QUERY_DROP, /* too long, known to be one; only its introducer is held */
 };
@@ -49,7 +49,8 @@ query_filter_flush(struct query_filter *f, uint8_t *out)
 
 /* Gives out the controls that a terminal executed inside what is held. */
 static uint8_t *
-query_filter_controls(const struct query_filter *f, bool is_string, uint8_t *out)
+query_filter_controls(
+    const struct query_filter *f, bool is_string, uint8_t *out)
 {
 	for (size_t i = 1; i < f->n_held; i++) {
 		if (f->held[i] < 0x20)
@@ -105,7 +106,7 @@ query_filter_drop(struct query_filter *f, const struct vt_scan *s)
 /* Held is full, S is the state behind it. */
 static uint8_t *
 query_filter_overflow(struct query_filter *f, const struct vt_scan *s,
-	bool is_string, uint8_t *out)
+    bool is_string, uint8_t *out)
 {
 	switch (query_match_start(f->held, f->n_held)) {
 	case QUERY_ALWAYS:
@@ -156,7 +157,7 @@ query_filter_ground(struct query_filter *f, uint8_t c, uint8_t *out)
 /* Appends C to the sequence that BEFORE is inside of, and ends it if so. */
 static uint8_t *
 query_filter_inside(struct query_filter *f, const struct vt_scan *before,
-	bool is_string, uint8_t c, uint8_t *out)
+    bool is_string, uint8_t c, uint8_t *out)
 {
 	bool is_over = vt_scan_is_ground(&f->scan);
 
@@ -201,7 +202,7 @@ static bool
 query_filter_is_restart(const struct vt_scan *before, uint8_t c)
 {
 	return before->state == VT_SCAN_CSI && before->need && before->is_c2 &&
-		c >= 0x80 && c < 0xa0;
+	       c >= 0x80 && c < 0xa0;
 }
 
 static uint8_t *
@@ -237,7 +238,7 @@ query_filter_byte(struct query_filter *f, uint8_t c, uint8_t *out)
 
 size_t
 query_filter_run(
-	struct query_filter *f, const uint8_t *in, size_t n, uint8_t *out)
+    struct query_filter *f, const uint8_t *in, size_t n, uint8_t *out)
 {
 	const uint8_t *end = in + n;
 	uint8_t *o = out;

@@ -24,8 +24,8 @@ struct query_filter {
 	uint8_t held[QUERY_HELD_MAX];
 	size_t n_held;
 	struct vt_scan scan; /* behind the last byte of input */
-	uint8_t mode; /* what happens to the present sequence */
-	uint8_t is_ending; /* held ends in an ESC that may begin the ST */
+	uint8_t mode;        /* what happens to the present sequence */
+	uint8_t is_ending;   /* held ends in an ESC that may begin the ST */
 };
 
 /* Starts at a safe boundary. */
@@ -36,7 +36,7 @@ void query_filter_init(struct query_filter *f);
  * does not overlap IN. Returns the bytes written.
  */
 size_t query_filter_run(
-	struct query_filter *f, const uint8_t *in, size_t n, uint8_t *out);
+    struct query_filter *f, const uint8_t *in, size_t n, uint8_t *out);
 
 /*
  * At the end of the replay: gives out what is held back, for its rest comes

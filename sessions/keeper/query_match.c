@@ -11,14 +11,14 @@
 
 /* A sequence taken apart; the pointers borrow from it. */
 struct query_parts {
-	uint8_t kind; /* the byte after ESC: '[', ']', 'P', ... */
+	uint8_t kind;        /* the byte after ESC: '[', ']', 'P', ... */
 	const uint8_t *body; /* behind the introducer */
 	size_t n;
 };
 
 struct query_csi {
 	char prefix; /* one of < = > ?, or 0 */
-	char inter; /* the intermediate byte, or 0 */
+	char inter;  /* the intermediate byte, or 0 */
 	char final;
 	bool (*is_asked)(unsigned long first); /* NULL for any parameter */
 };
@@ -33,31 +33,30 @@ static bool
 query_match_is_window_report(unsigned long first)
 {
 	return first == 11 || (first >= 13 && first <= 16) ||
-		(first >= 18 && first <= 21);
+	       (first >= 18 && first <= 21);
 }
 
 static const struct query_csi query_csis[] = {
-	{ 0, 0, 'c', NULL }, /* DA1 */
-	{ '>', 0, 'c', NULL }, /* DA2 */
-	{ '=', 0, 'c', NULL }, /* DA3 */
+	{ 0, 0, 'c', NULL },               /* DA1 */
+	{ '>', 0, 'c', NULL },             /* DA2 */
+	{ '=', 0, 'c', NULL },             /* DA3 */
 	{ 0, 0, 'n', query_match_is_dsr }, /* DSR, CPR */
-	{ '?', 0, 'n', NULL }, /* DEC DSR, colour scheme */
-	{ 0, '$', 'p', NULL }, /* DECRQM */
-	{ '?', '$', 'p', NULL },
-	{ '>', 0, 'q', NULL }, /* XTVERSION */
-	{ '?', 0, 'u', NULL }, /* kitty keyboard flags */
+	{ '?', 0, 'n', NULL },             /* DEC DSR, colour scheme */
+	{ 0, '$', 'p', NULL },             /* DECRQM */
+	{ '?', '$', 'p', NULL }, { '>', 0, 'q', NULL }, /* XTVERSION */
+	{ '?', 0, 'u', NULL },                       /* kitty keyboard flags */
 	{ 0, 0, 't', query_match_is_window_report }, /* XTWINOPS */
-	{ 0, 0, 'x', NULL }, /* DECREQTPARM */
-	{ 0, '*', 'y', NULL }, /* DECRQCRA */
-	{ '?', 0, 'm', NULL }, /* XTQMODKEYS */
-	{ '?', 0, 'g', NULL }, /* XTQFMTKEYS */
-	{ '?', 0, 'S', NULL }, /* XTSMGRAPHICS answers whatever it does */
-	{ 0, '#', '|', NULL }, /* XTREPORTSGR */
-	{ 0, '#', 'R', NULL }, /* XTREPORTCOLORS */
-	{ 0, '&', 'u', NULL }, /* DECRQUPSS */
-	{ 0, '$', 'u', NULL }, /* DECRQTSR */
-	{ 0, '$', 'w', NULL }, /* DECRQPSR */
-	{ 0, '"', 'v', NULL }, /* DECRQDE */
+	{ 0, 0, 'x', NULL },                         /* DECREQTPARM */
+	{ 0, '*', 'y', NULL },                       /* DECRQCRA */
+	{ '?', 0, 'm', NULL },                       /* XTQMODKEYS */
+	{ '?', 0, 'g', NULL },                       /* XTQFMTKEYS */
+	{ '?', 0, 'S', NULL },  /* XTSMGRAPHICS answers whatever it does */
+	{ 0, '#', '|', NULL },  /* XTREPORTSGR */
+	{ 0, '#', 'R', NULL },  /* XTREPORTCOLORS */
+	{ 0, '&', 'u', NULL },  /* DECRQUPSS */
+	{ 0, '$', 'u', NULL },  /* DECRQTSR */
+	{ 0, '$', 'w', NULL },  /* DECRQPSR */
+	{ 0, '"', 'v', NULL },  /* DECRQDE */
 	{ 0, '\'', '|', NULL }, /* DECRQLP */
 };
 
@@ -65,7 +64,7 @@ static const struct query_csi query_csis[] = {
 static const struct query_osc {
 	unsigned long first, last;
 } query_oscs[] = {
-	{ 3, 5 }, /* X properties, colours, special colours */
+	{ 3, 5 },   /* X properties, colours, special colours */
 	{ 10, 19 }, /* dynamic colours */
 	{ 21, 22 }, /* kitty colours, pointer shapes */
 	{ 50, 50 }, /* font */
@@ -164,7 +163,7 @@ query_match_csi(const uint8_t *p, size_t n)
 		const struct query_csi *row = &query_csis[i];
 
 		if (row->prefix == c.prefix && row->inter == c.inter &&
-			row->final == c.final)
+		    row->final == c.final)
 			return !row->is_asked || row->is_asked(first);
 	}
 	return false;
@@ -181,7 +180,7 @@ query_match_is_asking_osc(const uint8_t *p, size_t n, size_t *at_out)
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(query_oscs); i++)
 		if (number >= query_oscs[i].first &&
-			number <= query_oscs[i].last)
+		    number <= query_oscs[i].last)
 			return true;
 	return false;
 }
@@ -202,7 +201,7 @@ query_match_osc(const uint8_t *p, size_t n)
 			return true;
 	}
 	return query_match_is_asking_osc(p, n, &at) &&
-		memchr(p + at, '?', n - at) != NULL;
+	       memchr(p + at, '?', n - at) != NULL;
 }
 
 static bool
@@ -213,7 +212,7 @@ query_match_dcs(const uint8_t *p, size_t n)
 
 	/* DECRQSS, XTGETTCAP, XTGETXRES */
 	return (c.final == 'q' && (c.inter == '$' || c.inter == '+')) ||
-		(c.final == 'Q' && c.inter == '+');
+	       (c.final == 'Q' && c.inter == '+');
 }
 
 /* A kitty graphics command whose keys, before the first `;`, say a=q. */
@@ -270,20 +269,20 @@ query_match_start(const uint8_t *p, size_t n)
 	size_t at;
 
 	if (q.kind != ']' && q.kind != 'P' && q.kind != '_')
-		return q.kind == 'X' || q.kind == '^' ? QUERY_NEVER :
-							QUERY_ALWAYS;
+		return q.kind == 'X' || q.kind == '^' ? QUERY_NEVER
+						      : QUERY_ALWAYS;
 	if (query_match(p, n))
 		return QUERY_ALWAYS;
 	if (q.kind == ']' && query_match_is_asking_osc(q.body, q.n, &at))
 		return QUERY_IF_ASKED;
 	if (q.kind == ']')
-		return query_match_is_digits(q.body, q.n) ? QUERY_ALWAYS :
-							    QUERY_NEVER;
+		return query_match_is_digits(q.body, q.n) ? QUERY_ALWAYS
+							  : QUERY_NEVER;
 	if (q.kind == 'P')
-		return query_match_frame(q.body, q.n, &first).final ?
-			QUERY_NEVER :
-			QUERY_ALWAYS;
-	return q.n && q.body[0] == 'G' && !memchr(q.body, ';', q.n) ?
-		QUERY_ALWAYS :
-		QUERY_NEVER;
+		return query_match_frame(q.body, q.n, &first).final
+			   ? QUERY_NEVER
+			   : QUERY_ALWAYS;
+	return q.n && q.body[0] == 'G' && !memchr(q.body, ';', q.n)
+		   ? QUERY_ALWAYS
+		   : QUERY_NEVER;
 }

@@ -17,8 +17,8 @@
 bool query_match(const uint8_t *p, size_t n);
 
 enum query_start {
-	QUERY_NEVER, /* whatever follows, it is none */
-	QUERY_ALWAYS, /* whatever follows, it is one, or of no use */
+	QUERY_NEVER,    /* whatever follows, it is none */
+	QUERY_ALWAYS,   /* whatever follows, it is one, or of no use */
 	QUERY_IF_ASKED, /* a colour or clipboard string: one if a `?` follows */
 };
 

@@ -46,15 +46,17 @@ struct recorder_core {
 	pthread_t thread;
 	struct recorder_queue queue;
 	int64_t first_us; /* when the oldest byte not taken came */
-	int64_t progress_us; /* when the thread last moved on */
+	int64_t
+	    progress_us; /* when the thread last moved on, or had to begin */
+	bool is_working;
 	unsigned cols, rows; /* the newest size */
-	bool is_resize_due; /* and it is not in the queue yet */
-	uint64_t dropped; /* bytes of the present gap before the queue */
+	bool is_resize_due;  /* and it is not in the queue yet */
+	uint64_t dropped;    /* bytes of the present gap before the queue */
 	uint32_t drop_gaps;
 	bool has_stalled; /* and must stop on that */
 	bool is_wanting_room, is_signalled, is_armed, has_thread;
 	bool is_closing, is_closed;
-	bool is_late; /* output came after recorder_close() */
+	bool is_late;   /* output came after recorder_close() */
 	bool is_orphan; /* recorder_free() gave up: the thread frees */
 	unsigned n_flush_asked, n_flush_done;
 	int64_t close_us;
@@ -88,7 +90,7 @@ recorder_arm(struct recorder_core *c)
 {
 	int64_t at = c->progress_us + RECORDER_STALL_US;
 	struct itimerspec when = { .it_value = { .tv_sec = at / 1000000,
-					   .tv_nsec = at % 1000000 * 1000 } };
+				       .tv_nsec = at % 1000000 * 1000 } };
 
 	if (c->is_signalled || c->is_armed)
 		return;
@@ -123,14 +125,14 @@ recorder_due(const struct recorder_core *c)
 	int64_t due = recorder_file_retry_at(&c->file);
 
 	if (c->is_closing || c->n_flush_asked != c->n_flush_done ||
-		recorder_waiting(c) >= RECORDER_BATCH || c->file.n_batch)
+	    recorder_waiting(c) >= RECORDER_BATCH || c->file.n_batch)
 		return 0;
 	if (recorder_waiting(c))
 		due = recorder_earlier(
-			due, c->first_us + (int64_t)c->flush_ms * 1000);
+		    due, c->first_us + (int64_t)c->flush_ms * 1000);
 	if (c->file.is_dirty)
-		due = recorder_earlier(
-			due, c->file.synced_us + RECORDER_SYNC_US);
+		due =
+		    recorder_earlier(due, c->file.synced_us + RECORDER_SYNC_US);
 	return due;
 }
 
@@ -157,7 +159,7 @@ recorder_give_back(struct recorder_core *c, uint64_t at)
 	recorder_queue_consume(&c->queue, at);
 	c->progress_us = clock_mono_us();
 	if (c->is_wanting_room &&
-		recorder_queue_room(&c->queue) >= RECORDER_ROOM_AGAIN) {
+	    recorder_queue_room(&c->queue) >= RECORDER_ROOM_AGAIN) {
 		c->is_wanting_room = false;
 		recorder_signal(c);
 	}
@@ -167,12 +169,13 @@ recorder_give_back(struct recorder_core *c, uint64_t at)
 /* The N bytes of an output event at AT; returns the position behind them. */
 static uint64_t
 recorder_take_output(struct recorder_core *c, const struct recorder_event *ev,
-	uint64_t at, uint64_t *given)
+    uint64_t at, uint64_t *given)
 {
 	uint64_t left = ev->arg;
 
 	while (left) {
-		size_t n = left < CAST_EVENT_MAX ? (size_t)left : CAST_EVENT_MAX;
+		size_t n =
+		    left < CAST_EVENT_MAX ? (size_t)left : CAST_EVENT_MAX;
 		const uint8_t *p = recorder_queue_bytes(&c->queue, at, n, &n);
 
 		recorder_file_output(&c->file, ev->t_us, p, n);
@@ -200,8 +203,8 @@ recorder_take(struct recorder_core *c, uint64_t at, uint64_t end)
 			at = recorder_take_output(c, &ev, at, &given);
 		else if (ev.kind == RECORDER_RESIZE)
 			recorder_file_resize(&c->file, ev.t_us,
-				(unsigned)(ev.arg >> 16),
-				(unsigned)(ev.arg & 0xffff));
+			    (unsigned)(ev.arg >> 16),
+			    (unsigned)(ev.arg & 0xffff));
 		else
 			recorder_file_gap(&c->file, ev.t_us, ev.arg);
 		if (at < end && at - given >= RECORDER_PIECE) {
@@ -228,7 +231,7 @@ recorder_publish(struct recorder_core *c)
 	f->n_rows_due -= n;
 	memmove(f->rows_due, f->rows_due + n, f->n_rows_due * sizeof(f->row));
 	if (n || f->gaps != r->gaps || f->has_failed != r->has_failed ||
-		strcmp(f->error.msg, r->error) != 0)
+	    strcmp(f->error.msg, r->error) != 0)
 		recorder_signal(c);
 	r->bytes = f->size;
 	r->duration_ms = f->kept_us / 1000;
@@ -275,7 +278,9 @@ recorder_run(void *arg)
 		uint64_t from, to;
 		unsigned n_flush;
 
+		c->is_working = false;
 		recorder_wait(c);
+		c->is_working = true;
 		is_closing = c->is_closing;
 		n_flush = c->n_flush_asked;
 		from = c->queue.taken;
@@ -284,13 +289,13 @@ recorder_run(void *arg)
 		pthread_mutex_unlock(&c->lock);
 
 		recorder_take(c, from, to);
-		recorder_file_retry(&c->file, clock_mono_us(),
-			n_flush != c->n_flush_done);
+		recorder_file_retry(
+		    &c->file, clock_mono_us(), n_flush != c->n_flush_done);
 		if (is_closing)
 			recorder_finish(c);
 		else if (n_flush != c->n_flush_done ||
-			clock_mono_us() >=
-				c->file.synced_us + RECORDER_SYNC_US)
+			 clock_mono_us() >=
+			     c->file.synced_us + RECORDER_SYNC_US)
 			recorder_file_sync(&c->file);
 		else
 			recorder_file_write(&c->file);
@@ -349,12 +354,12 @@ recorder_new(int fd, const struct recorder_config *config)
 	c->flush_ms = config->flush_ms;
 	c->is_stop_on_error = config->is_stop_on_error;
 	c->event_fd =
-		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	    timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	recorder_file_init(&c->file, fd, config);
 	rc = recorder_spawn(c);
 	if (rc) {
 		snprintf(c->report.error, sizeof(c->report.error),
-			"start the recorder's thread: %s", strerror(rc));
+		    "start the recorder's thread: %s", strerror(rc));
 		c->report.has_failed = config->is_stop_on_error;
 		c->is_closing = c->is_closed = true;
 		recorder_signal(c);
@@ -379,13 +384,12 @@ recorder_room(const struct recorder *r)
 	pthread_mutex_lock(&c->lock);
 	if (!recorder_is_deaf(c)) {
 		room = recorder_queue_room(&c->queue);
+		c->is_wanting_room |= !room;
 		if (!room &&
-			clock_mono_us() - c->progress_us >= RECORDER_STALL_US) {
+		    clock_mono_us() - c->progress_us >= RECORDER_STALL_US)
 			room = RECORDER_QUEUE;
-		} else if (!room) {
-			c->is_wanting_room = true;
+		else if (!room)
 			recorder_arm(c);
-		}
 	}
 	pthread_mutex_unlock(&c->lock);
 	return room;
@@ -406,19 +410,29 @@ recorder_drop(struct recorder_core *c, size_t n)
 	}
 }
 
+/* The queue grew from BEFORE bytes: wakes the thread if that is its business. */
+static void
+recorder_wake(struct recorder_core *c, size_t before, bool is_first)
+{
+	if (before && recorder_waiting(c) < RECORDER_BATCH)
+		return;
+	if (before < RECORDER_BATCH)
+		pthread_cond_signal(&c->work);
+	if (is_first || (!c->is_working && before < RECORDER_BATCH))
+		c->progress_us = clock_mono_us();
+}
+
 static void
 recorder_push(
-	struct recorder_core *c, const struct recorder_event *ev, const void *p)
+    struct recorder_core *c, const struct recorder_event *ev, const void *p)
 {
 	size_t before = recorder_waiting(c);
+	bool is_first = recorder_queue_used(&c->queue) == 0;
 
 	if (!before)
 		c->first_us = ev->t_us;
 	recorder_queue_push(&c->queue, ev, p);
-	if (!before ||
-		(before < RECORDER_BATCH &&
-			recorder_waiting(c) >= RECORDER_BATCH))
-		pthread_cond_signal(&c->work);
+	recorder_wake(c, before, is_first);
 }
 
 /* Puts what was held back by a full queue before the next event. */
@@ -445,9 +459,9 @@ void
 recorder_output(struct recorder *r, const void *p, size_t n)
 {
 	struct recorder_core *c = r->core;
-	struct recorder_event ev = { .t_us = clock_mono_us(),
-		.kind = RECORDER_OUTPUT,
-		.arg = n };
+	struct recorder_event ev = {
+		.t_us = clock_mono_us(), .kind = RECORDER_OUTPUT, .arg = n
+	};
 
 	if (!n)
 		return;
@@ -457,8 +471,13 @@ recorder_output(struct recorder *r, const void *p, size_t n)
 	} else if (recorder_is_deaf(c) || n > recorder_queue_room(&c->queue)) {
 		recorder_drop(c, n);
 	} else {
+		size_t before;
+
 		recorder_push_due(c, ev.t_us);
-		if (!recorder_queue_extend(&c->queue, ev.t_us, p, n))
+		before = recorder_waiting(c);
+		if (recorder_queue_extend(&c->queue, ev.t_us, p, n))
+			recorder_wake(c, before, false);
+		else
 			recorder_push(c, &ev, p);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -501,11 +520,11 @@ recorder_poll(struct recorder *r, struct recorder_report *out)
 	out->is_flushed = c->n_flush_asked == c->n_flush_done || c->is_closed;
 	out->is_closed = c->is_closed;
 	out->is_complete = c->is_closed && c->has_thread && !c->is_late &&
-		!out->gaps &&
-		!out->has_failed && !c->file.is_damaged;
+			   !out->gaps && !out->has_failed &&
+			   !c->file.is_damaged;
 	if (c->has_stalled && !out->error[0])
 		snprintf(out->error, sizeof(out->error),
-			"the disk of the recording made no progress for 5 s");
+		    "the disk of the recording made no progress for 5 s");
 	c->report.n_index = 0;
 	pthread_mutex_unlock(&c->lock);
 }

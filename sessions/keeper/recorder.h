@@ -17,13 +17,13 @@ struct recorder;
 #define RECORDER_QUEUE (256U << 10)
 
 struct recorder_config {
-	unsigned cols, rows; /* 1..65535 */
+	unsigned cols, rows;              /* 1..65535 */
 	const char *title, *shell, *term; /* for the header; copied */
-	int64_t wall_s; /* start, seconds since 1970 */
-	int64_t start_us; /* CLOCK_MONOTONIC of time 0 of the recording */
-	uint32_t flush_ms; /* longest time a byte waits before it is written */
-	uint32_t index_ms; /* an index row at least this often with output */
-	uint64_t min_free; /* bytes the file system must keep free; 0 = none */
+	int64_t wall_s;                   /* start, seconds since 1970 */
+	int64_t start_us;   /* CLOCK_MONOTONIC of time 0 of the recording */
+	uint32_t flush_ms;  /* longest time a byte waits before it is written */
+	uint32_t index_ms;  /* an index row at least this often with output */
+	uint64_t min_free;  /* bytes the file system must keep free; 0 = none */
 	uint64_t max_bytes; /* cap of the file; 0 = none */
 	bool is_stop_on_error; /* else: a marked gap, and it goes on */
 };
@@ -69,9 +69,10 @@ struct recorder_report {
 	uint32_t gaps;
 	bool has_failed; /* is_stop_on_error and it could not go on */
 	bool is_flushed; /* no recorder_flush() is waiting */
-	bool is_closed; /* recorder_close() is done; recorder_free() is instant */
+	bool
+	    is_closed; /* recorder_close() is done; recorder_free() is instant */
 	bool is_complete; /* with is_closed: everything was written */
-	char error[256]; /* what went wrong last, "" for nothing */
+	char error[256];  /* what went wrong last, "" for nothing */
 	struct recorder_index index[RECORDER_INDEX_MAX]; /* new ones */
 	unsigned n_index;
 };

@@ -64,14 +64,14 @@ recorder_file_check(struct recorder_file *f)
 
 	/* the header and the marker of the last gap are always tried */
 	if (!f->config.min_free || f->size == 0 || f->is_closing ||
-		(f->checked_us && now - f->checked_us < RECORDER_CHECK_US &&
-			f->size - f->checked_size < RECORDER_CHECK_BYTES))
+	    (f->checked_us && now - f->checked_us < RECORDER_CHECK_US &&
+		f->size - f->checked_size < RECORDER_CHECK_BYTES))
 		return 0;
 	if (recorder_file_free(f) < f->config.min_free)
 		return err_set(&f->error, -ENOSPC,
-			"the disk of the recording has less than %" PRIu64
-			" bytes free",
-			f->config.min_free);
+		    "the disk of the recording has less than %" PRIu64
+		    " bytes free",
+		    f->config.min_free);
 	f->checked_us = now;
 	f->checked_size = f->size;
 	return 0;
@@ -86,13 +86,13 @@ recorder_file_put(struct recorder_file *f, size_t *done_out)
 
 	while (done < f->n_batch) {
 		ssize_t n = pwrite(f->fd, f->batch + done, f->n_batch - done,
-			(off_t)(f->size + done));
+		    (off_t)(f->size + done));
 
 		if (n > 0) {
 			done += (size_t)n;
 		} else if (n == 0 || errno != EINTR) {
 			rc = err_sys(&f->error, n == 0 ? -EIO : -errno,
-				"write the recording");
+			    "write the recording");
 			break;
 		}
 	}
@@ -108,7 +108,7 @@ recorder_file_index(struct recorder_file *f, uint64_t t_us, uint64_t offset)
 	if (f->n_rows_due == RECORDER_INDEX_MAX)
 		return; /* the next line tries again */
 	if (f->has_row && offset - f->row.offset < RECORDER_INDEX_BYTES &&
-		row.t_ms - f->row.t_ms < f->config.index_ms)
+	    row.t_ms - f->row.t_ms < f->config.index_ms)
 		return;
 	f->has_row = true;
 	f->row = row;
@@ -183,7 +183,7 @@ recorder_file_time(struct recorder_file *f, int64_t t_us)
 /* Counts LEN bytes behind the batch as LINE. */
 static void
 recorder_file_add(
-	struct recorder_file *f, struct recorder_line line, size_t len)
+    struct recorder_file *f, struct recorder_line line, size_t len)
 {
 	assert(len <= CAST_LINE_MAX);
 	f->n_batch += len;
@@ -196,7 +196,7 @@ recorder_file_add(
 /* An event with short plain text. */
 static void
 recorder_file_event(
-	struct recorder_file *f, struct recorder_line line, const char *text)
+    struct recorder_file *f, struct recorder_line line, const char *text)
 {
 	char *to = f->batch + f->n_batch;
 	size_t len = cast_event_open(line.t_us, line.code, to);
@@ -216,11 +216,11 @@ recorder_file_cap(struct recorder_file *f, size_t len)
 	char text[80];
 
 	if (!f->config.max_bytes ||
-		f->size + f->n_batch + len + RECORDER_CAP_SPARE <=
-			f->config.max_bytes)
+	    f->size + f->n_batch + len + RECORDER_CAP_SPARE <=
+		f->config.max_bytes)
 		return false;
 	snprintf(text, sizeof(text), "end: limit of %" PRIu64 " bytes reached",
-		f->config.max_bytes);
+	    f->config.max_bytes);
 	recorder_file_event(f, line, text);
 	f->is_capped = true;
 	return true;
@@ -235,9 +235,9 @@ recorder_file_is_shut(const struct recorder_file *f)
 static void
 recorder_file_put_gap(struct recorder_file *f, uint64_t n)
 {
-	struct recorder_line line = { .code = 'm',
-		.t_us = f->last_us,
-		.raw = n };
+	struct recorder_line line = {
+		.code = 'm', .t_us = f->last_us, .raw = n
+	};
 	char text[64];
 
 	snprintf(text, sizeof(text), "gap: %" PRIu64 " bytes not recorded", n);
@@ -308,7 +308,7 @@ recorder_file_retry_at(const struct recorder_file *f)
 
 void
 recorder_file_output(
-	struct recorder_file *f, int64_t t_us, const uint8_t *p, size_t n)
+    struct recorder_file *f, int64_t t_us, const uint8_t *p, size_t n)
 {
 	struct recorder_line line = { .code = 'o', .raw = f->text.n_held + n };
 	size_t open, len;
@@ -337,7 +337,7 @@ recorder_file_output(
 
 void
 recorder_file_resize(
-	struct recorder_file *f, int64_t t_us, unsigned cols, unsigned rows)
+    struct recorder_file *f, int64_t t_us, unsigned cols, unsigned rows)
 {
 	recorder_file_retry(f, t_us, false);
 	f->cols = cols;
@@ -380,9 +380,9 @@ recorder_file_sync(struct recorder_file *f)
 static void
 recorder_file_finish(struct recorder_file *f)
 {
-	struct recorder_line line = { .code = 'o',
-		.t_us = f->last_us,
-		.raw = f->text.n_held };
+	struct recorder_line line = {
+		.code = 'o', .t_us = f->last_us, .raw = f->text.n_held
+	};
 	char text[8] = "";
 
 	cast_text_end(&f->text, text);
@@ -410,7 +410,7 @@ recorder_file_close(struct recorder_file *f, int64_t t_us)
 
 void
 recorder_file_init(
-	struct recorder_file *f, int fd, const struct recorder_config *c)
+    struct recorder_file *f, int fd, const struct recorder_config *c)
 {
 	struct cast_header h = { .cols = c->cols,
 		.rows = c->rows,

@@ -24,11 +24,11 @@
 #define RECORDER_RETRY_US 1000000
 
 struct recorder_line {
-	size_t end; /* in the batch */
+	size_t end;   /* in the batch */
 	uint64_t raw; /* bytes of output that are lost with it */
 	uint64_t t_us;
 	unsigned cols, rows; /* of an `r` */
-	char code; /* 'o', 'r', 'm', or 'h' for the header */
+	char code;           /* 'o', 'r', 'm', or 'h' for the header */
 };
 
 struct recorder_file {
@@ -40,12 +40,12 @@ struct recorder_file {
 	size_t n_batch;
 	struct recorder_line lines[RECORDER_LINES];
 	unsigned n_lines;
-	uint64_t last_us; /* time of the newest line */
-	unsigned cols, rows; /* as they should be */
+	uint64_t last_us;              /* time of the newest line */
+	unsigned cols, rows;           /* as they should be */
 	unsigned kept_cols, kept_rows; /* as the file has them */
 
 	uint64_t size, kept_us; /* of what is in the file */
-	bool is_dirty; /* since synced_us */
+	bool is_dirty;          /* since synced_us */
 	int64_t synced_us, checked_us;
 	uint64_t checked_size;
 
@@ -64,7 +64,7 @@ struct recorder_file {
 
 /* Takes FD; puts the header into the batch. Strings of C are copied. */
 void recorder_file_init(
-	struct recorder_file *f, int fd, const struct recorder_config *c);
+    struct recorder_file *f, int fd, const struct recorder_config *c);
 
 /* Frees; closes the descriptor unless recorder_file_close() did. */
 void recorder_file_release(struct recorder_file *f);
@@ -75,9 +75,9 @@ void recorder_file_release(struct recorder_file *f);
  * did not take.
  */
 void recorder_file_output(
-	struct recorder_file *f, int64_t t_us, const uint8_t *p, size_t n);
+    struct recorder_file *f, int64_t t_us, const uint8_t *p, size_t n);
 void recorder_file_resize(
-	struct recorder_file *f, int64_t t_us, unsigned cols, unsigned rows);
+    struct recorder_file *f, int64_t t_us, unsigned cols, unsigned rows);
 void recorder_file_gap(struct recorder_file *f, int64_t t_us, uint64_t lost);
 
 /* Writes the batch; recorder_file_sync() also fdatasync's. */

@@ -46,7 +46,7 @@ recorder_queue_room(const struct recorder_queue *q)
 /* Copies N bytes to the position AT. */
 static void
 recorder_queue_put(
-	struct recorder_queue *q, uint64_t at, const void *p, size_t n)
+    struct recorder_queue *q, uint64_t at, const void *p, size_t n)
 {
 	size_t to = (size_t)(at % QUEUE_SIZE);
 	size_t part = n < QUEUE_SIZE - to ? n : QUEUE_SIZE - to;
@@ -57,8 +57,8 @@ recorder_queue_put(
 }
 
 void
-recorder_queue_push(struct recorder_queue *q, const struct recorder_event *ev,
-	const void *p)
+recorder_queue_push(
+    struct recorder_queue *q, const struct recorder_event *ev, const void *p)
 {
 	size_t n = ev->kind == RECORDER_OUTPUT ? (size_t)ev->arg : 0;
 
@@ -74,7 +74,7 @@ recorder_queue_push(struct recorder_queue *q, const struct recorder_event *ev,
 
 bool
 recorder_queue_extend(
-	struct recorder_queue *q, int64_t t_us, const void *p, size_t n)
+    struct recorder_queue *q, int64_t t_us, const void *p, size_t n)
 {
 	struct recorder_event ev;
 
@@ -92,7 +92,7 @@ recorder_queue_extend(
 
 const uint8_t *
 recorder_queue_bytes(
-	const struct recorder_queue *q, uint64_t at, size_t max, size_t *n_out)
+    const struct recorder_queue *q, uint64_t at, size_t max, size_t *n_out)
 {
 	size_t from = (size_t)(at % QUEUE_SIZE);
 
@@ -102,13 +102,13 @@ recorder_queue_bytes(
 
 uint64_t
 recorder_queue_event(
-	const struct recorder_queue *q, uint64_t at, struct recorder_event *out)
+    const struct recorder_queue *q, uint64_t at, struct recorder_event *out)
 {
 	uint8_t *to = (uint8_t *)out;
 
 	for (size_t done = 0, n; done < sizeof(*out); done += n) {
-		const uint8_t *p = recorder_queue_bytes(
-			q, at + done, sizeof(*out) - done, &n);
+		const uint8_t *p =
+		    recorder_queue_bytes(q, at + done, sizeof(*out) - done, &n);
 
 		memcpy(to + done, p, n);
 	}

@@ -14,7 +14,7 @@
 enum recorder_kind {
 	RECORDER_OUTPUT, /* ARG bytes follow */
 	RECORDER_RESIZE, /* ARG is cols << 16 | rows */
-	RECORDER_GAP, /* ARG bytes were not recorded here */
+	RECORDER_GAP,    /* ARG bytes were not recorded here */
 };
 
 struct recorder_event {
@@ -26,7 +26,7 @@ struct recorder_event {
 struct recorder_queue {
 	uint8_t *data;
 	uint64_t head, tail; /* filled: tail..head, absolute positions */
-	uint64_t taken; /* up to here the thread is at work */
+	uint64_t taken;      /* up to here the thread is at work */
 	uint64_t last; /* where the newest event is, if it may still grow */
 	bool has_last;
 };
@@ -44,23 +44,23 @@ recorder_queue_used(const struct recorder_queue *q)
 }
 
 /* Appends an event; there must be room. P is the output, else NULL. */
-void recorder_queue_push(struct recorder_queue *q,
-	const struct recorder_event *ev, const void *p);
+void recorder_queue_push(
+    struct recorder_queue *q, const struct recorder_event *ev, const void *p);
 
 /*
  * Adds N bytes to the newest event when that is a small output of the last
  * millisecond that the thread has not seen yet; false if it is not.
  */
 bool recorder_queue_extend(
-	struct recorder_queue *q, int64_t t_us, const void *p, size_t n);
+    struct recorder_queue *q, int64_t t_us, const void *p, size_t n);
 
 /* Copies the event at AT, and returns the position behind it. */
-uint64_t recorder_queue_event(const struct recorder_queue *q, uint64_t at,
-	struct recorder_event *out);
+uint64_t recorder_queue_event(
+    const struct recorder_queue *q, uint64_t at, struct recorder_event *out);
 
 /* At most MAX contiguous bytes at AT, *N_OUT of them. */
 const uint8_t *recorder_queue_bytes(
-	const struct recorder_queue *q, uint64_t at, size_t max, size_t *n_out);
+    const struct recorder_queue *q, uint64_t at, size_t max, size_t *n_out);
 
 /* Frees what is before AT; an empty queue begins at the front again. */
 void recorder_queue_consume(struct recorder_queue *q, uint64_t at);

@@ -22,7 +22,7 @@ struct ring {
 	size_t size, max, step;
 	uint64_t start, end;
 	size_t n_reserved;
-	struct vt_scan scan; /* at `end` */
+	struct vt_scan scan;   /* at `end` */
 	struct vt_scan *marks; /* of multiples of step in start..end */
 	size_t n_marks;
 };
@@ -96,7 +96,7 @@ ring_reserve(struct ring *r, size_t want, size_t *n_out)
 
 	assert(want > 0);
 	while (r->size < r->max &&
-		r->size - ring_used(r) < ring_min(want, RING_SPARE))
+	       r->size - ring_used(r) < ring_min(want, RING_SPARE))
 		ring_grow(r);
 	at = (size_t)(r->end % r->size);
 	n = ring_min(want, r->size - at);

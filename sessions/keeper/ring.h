@@ -46,7 +46,8 @@ size_t ring_cap(const struct ring *r);
  * At most MAX bytes from POS (ring_start() <= POS <= ring_end()) as up to two
  * vectors, borrowed until the next reserve or push. Returns how many vectors.
  */
-int ring_peek(const struct ring *r, uint64_t pos, size_t max, struct iovec v[2]);
+int ring_peek(
+    const struct ring *r, uint64_t pos, size_t max, struct iovec v[2]);
 
 /*
  * The first position >= FROM that lies neither inside a UTF-8 character nor

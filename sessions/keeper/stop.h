@@ -30,7 +30,10 @@ struct stop {
 	char note[256];
 };
 
+/* Nothing is being ended. */
 void stop_init(struct stop *s, struct keeper *k);
+
+/* Forgets a sequence that is under way. */
 void stop_release(struct stop *s);
 
 /*

@@ -11,9 +11,10 @@
 #define VT_SCAN_HIGHS 0x8080808080808080ULL
 
 /* What CAN, SUB (to the ground) and ESC do is alike in every state. */
-#define VT_SCAN_C0(here)                                                       \
-	[0x00 ... 0x06] = (here), [0x08 ... 0x17] = (here), [0x19] = (here),   \
-	[0x1b] = VT_SCAN_ESC, [0x1c ... 0x1f] = (here), [0x7f] = (here)
+#define VT_SCAN_C0(here)                                                     \
+	[0x00 ... 0x06] = (here), [0x08 ... 0x17] = (here), [0x19] = (here), \
+		  [0x1b] = VT_SCAN_ESC,                                      \
+		  [0x1c ... 0x1f] = (here), [0x7f] = (here)
 
 /* The next state after an ASCII byte; what is not named leads to the ground. */
 static const uint8_t vt_scan_next[][128] = {

@@ -23,7 +23,7 @@ enum vt_scan_state {
 /* Zero-initialised is on the ground. Small: the ring keeps many of them. */
 struct vt_scan {
 	uint8_t state;
-	uint8_t need; /* bytes that the present UTF-8 character still wants */
+	uint8_t need;   /* bytes that the present UTF-8 character still wants */
 	uint8_t lo, hi; /* what the next of them may be */
 	uint8_t is_c2; /* its first byte was 0xc2: it may become a C1 control */
 };

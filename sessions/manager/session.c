@@ -257,13 +257,22 @@ session_on_index(struct session *s, const struct frame *f)
 	return reader_done(&r) ? 0 : -EPROTO;
 }
 
+static void
+session_progress(struct session *s)
+{
+	/* A process without a terminal has no size. */
+	if (!s->is_pty)
+		s->stats.cols = s->stats.rows = 0;
+	store_session_progress(s->m->store, s->id, s->stats.cols,
+		s->stats.rows, s->stats.bytes_out, s->stats.bytes_in);
+}
+
 static int
 session_on_stats(struct session *s, const struct frame *f)
 {
 	if (wire_stats_decode(f->data, f->len, &s->stats) < 0)
 		return -EPROTO;
-	store_session_progress(s->m->store, s->id, s->stats.cols,
-		s->stats.rows, s->stats.bytes_out, s->stats.bytes_in);
+	session_progress(s);
 	if (s->recording_id)
 		store_recording_progress(s->m->store, s->recording_id,
 			s->stats.rec_bytes, (int64_t)s->stats.rec_duration_ms);
@@ -279,8 +288,7 @@ session_on_exited(struct session *s, const struct frame *f)
 	if (wire_exited_decode(f->data, f->len, &x) < 0)
 		return -EPROTO;
 	s->stats = x.stats;
-	store_session_progress(s->m->store, s->id, x.stats.cols, x.stats.rows,
-		x.stats.bytes_out, x.stats.bytes_in);
+	session_progress(s);
 	session_finish_recording(
 		s, x.rec_state == 1 ? "complete" : "truncated");
 	end.status = x.exit.is_signal ? SESSION_KILLED : SESSION_EXITED;

@@ -44,7 +44,7 @@ static const char *const frame_names[256] = {
 
 void
 frame_encode_header(
-	const struct frame_header *h, uint8_t out[FRAME_HEADER_SIZE])
+    const struct frame_header *h, uint8_t out[FRAME_HEADER_SIZE])
 {
 	uint32_t length = h->length | (h->has_fd ? FRAME_HAS_FD : 0);
 
@@ -60,10 +60,10 @@ frame_encode_header(
 
 int
 frame_decode_header(
-	const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *out)
+    const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *out)
 {
 	uint32_t length = (uint32_t)in[0] << 24 | (uint32_t)in[1] << 16 |
-		(uint32_t)in[2] << 8 | in[3];
+			  (uint32_t)in[2] << 8 | in[3];
 
 	if ((length & ~FRAME_HAS_FD) > FRAME_MAX)
 		return -EPROTO;

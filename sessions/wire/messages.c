@@ -121,7 +121,7 @@ wire_launch_decode(const void *p, size_t n, struct wire_launch *out)
 	out->flags = reader_u32(&r);
 	out->path = reader_str(&r, WIRE_PATH_MAX);
 	out->argv = reader_strv(&r, WIRE_ARGV_MAX, WIRE_COMMAND_MAX);
-	out->env = reader_strv(&r, 2 * WIRE_ENV_MAX, WIRE_ENV_LEN_MAX);
+	out->env = reader_strv(&r, (size_t)2 * WIRE_ENV_MAX, WIRE_ENV_LEN_MAX);
 	out->cwd = reader_str(&r, WIRE_PATH_MAX);
 	out->uid = reader_u32(&r);
 	out->gid = reader_u32(&r);
@@ -135,7 +135,7 @@ wire_launch_decode(const void *p, size_t n, struct wire_launch *out)
 	out->rec_index_ms = reader_u32(&r);
 	out->resize_policy = reader_u32(&r);
 	if (!reader_done(&r) || !out->argv[0] ||
-		out->resize_policy > RESIZE_FIXED) {
+	    out->resize_policy > RESIZE_FIXED) {
 		wire_launch_release(out);
 		return -EPROTO;
 	}

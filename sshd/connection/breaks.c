@@ -59,7 +59,7 @@ breaks_on_log(
 	(void)userdata;
 	if (priority <= SSH_LOG_WARN)
 		log_debug("libssh", "text", line, NULL);
-	else if (priority == SSH_LOG_PACKET)
+	else
 		breaks_feed(line);
 }
 

@@ -32,11 +32,13 @@
 static int
 confine_drop_uid(struct err *e)
 {
-	const struct passwd *pw;
+	struct passwd entry, *pw;
+	char text[4096];
 
 	if (geteuid() != 0)
 		return 0;
-	pw = getpwnam(CONFINE_USER);
+	if (getpwnam_r(CONFINE_USER, &entry, text, sizeof(text), &pw) != 0)
+		pw = NULL;
 	if (!pw || pw->pw_uid == 0) {
 		log_warn("no_account", "user", CONFINE_USER, "effect",
 		    "the connection process stays root", NULL);

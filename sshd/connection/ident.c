@@ -5,6 +5,8 @@
 #include "sshd/connection/ident.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -28,34 +30,63 @@ ident_judge(const char *p, size_t n)
 	return IDENT_OLD;
 }
 
+static void
+ident_wait_for(int fd, int bytes)
+{
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+}
+
+static bool
+ident_is_closed(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) == 1;
+}
+
 enum ident_verdict
 ident_peek(int fd)
 {
 	char line[IDENT_MAX];
 	enum ident_verdict v;
 	ssize_t n = recv(fd, line, sizeof(line), MSG_PEEK | MSG_DONTWAIT);
-	int low = 1;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return IDENT_MORE;
 	if (n <= 0)
-		return IDENT_GARBAGE;
+		return IDENT_GONE;
 	v = ident_judge(line, (size_t)n);
+	/* After the peer's end the bytes stay, and so does the readiness. */
+	if (v == IDENT_MORE && ident_is_closed(fd))
+		return IDENT_GONE;
 	if (v == IDENT_MORE)
-		low = (int)n + 1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
+		ident_wait_for(fd, (int)n + 1);
 	return v;
 }
 
 void
+ident_finish(int fd)
+{
+	ident_wait_for(fd, 1);
+}
+
+const char *
 ident_refuse(int fd, enum ident_verdict v)
 {
-	const char *line = v == IDENT_OLD
-			       ? "Protocol major versions differ.\r\n"
-			       : "Invalid SSH identification string.\r\n";
+	static const struct {
+		const char *line, *reason;
+	} rows[] = {
+		[IDENT_MORE] = { "", "" },
+		[IDENT_OK] = { "", "" },
+		[IDENT_GARBAGE] = { "Invalid SSH identification string.\r\n",
+		    "not SSH" },
+		[IDENT_OLD] = { "Protocol major versions differ.\r\n",
+		    "an SSH version before 2" },
+		[IDENT_GONE] = { "", "closed before its identification" },
+	};
 
 	/* A peer that does not read gets no second chance. */
-	if (send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		return;
-	shutdown(fd, SHUT_WR);
+	send(fd, rows[v].line, strlen(rows[v].line),
+	    MSG_NOSIGNAL | MSG_DONTWAIT);
+	return rows[v].reason;
 }

@@ -171,14 +171,14 @@ static void
 peer_on_manager_gone(struct wire *w, int rc)
 {
 	struct peer *p = w->owner;
+	struct list *pos, *next;
 
 	(void)rc;
 	wire_release(w);
 	p->is_orphan = true;
 	p->is_busy = true;
-	while (!list_empty(&p->held))
-		peer_give_up_held(
-		    p, list_entry(p->held.next, struct held, node));
+	list_for_each (pos, next, &p->held)
+		peer_give_up_held(p, list_entry(pos, struct held, node));
 	if (p->phase < PHASE_SERVE)
 		peer_goodbye(p, PEER_RESTARTING, NULL);
 	else
@@ -194,23 +194,18 @@ static const struct wire_handler peer_handler = {
 static void
 peer_look(struct peer *p)
 {
-	enum ident_verdict v;
+	enum ident_verdict v = IDENT_OK;
 
-	if (transport_bytes_read(&p->transport)) {
-		p->phase = PHASE_AUTH;
-		return;
-	}
-	p->transport.is_ready = false;
-	v = ident_peek(p->transport.fd);
-	if (v == IDENT_MORE)
-		return;
+	/* What libssh took while it said hello it judges itself. */
+	if (transport_bytes_read(&p->transport) == 0)
+		v = ident_peek(p->transport.fd);
+	p->transport.is_ready = v == IDENT_OK;
 	if (v == IDENT_OK) {
+		ident_finish(p->transport.fd);
 		p->phase = PHASE_AUTH;
-		p->transport.is_ready = true;
-		return;
+	} else if (v != IDENT_MORE) {
+		peer_end(p, ident_refuse(p->transport.fd, v));
 	}
-	ident_refuse(p->transport.fd, v);
-	peer_end(p, v == IDENT_OLD ? "an SSH version before 2" : "not SSH");
 }
 
 static bool
@@ -415,6 +410,8 @@ peer_start(struct peer *p, int tcp_fd, int manager_fd, struct err *e)
 	peer_look(p);
 	if (p->phase == PHASE_OVER)
 		return 0;
+	/* libssh may have read already what an event would announce. */
+	p->is_busy = true;
 	rc = transport_start(&p->transport, e);
 	if (rc == -EPROTO) {
 		/* The peer's garbage, not our failure. */

@@ -20,7 +20,8 @@
 #include "base/fd.h"
 #include "sessions/wire/messages.h"
 
-#define TRANSPORT_LINGER_MS 500
+#define TRANSPORT_LINGER_MS  500
+#define TRANSPORT_LINGER_MAX (256 << 10) /* bytes read away meanwhile */
 
 /* Padding, MAC and header of one packet, for the estimate of unsent bytes. */
 #define TRANSPORT_PACKET_OVERHEAD 64
@@ -172,7 +173,7 @@ transport_init(struct transport *t, struct event_base *base, int fd,
 	ssh_bind_free(bind);
 	ssh_set_blocking(t->session, 0);
 	ssh_options_set(t->session, SSH_OPTIONS_COMPRESSION, "no");
-	ssh_set_counters(t->session, &t->on_socket, &t->in_packets);
+	ssh_set_counters(t->session, &t->on_socket, &t->packets);
 	ssh_set_auth_methods(t->session, SSH_AUTH_METHOD_PUBLICKEY);
 	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (t->fd < 0)
@@ -247,8 +248,8 @@ static int64_t
 transport_backlog(struct transport *t)
 {
 	int64_t sent =
-	    (int64_t)(t->in_packets.out_bytes +
-		      t->in_packets.out_packets * TRANSPORT_PACKET_OVERHEAD) -
+	    (int64_t)(t->packets.out_bytes +
+		      t->packets.out_packets * TRANSPORT_PACKET_OVERHEAD) -
 	    (int64_t)t->on_socket.out_bytes;
 
 	if (!transport_is_clogged(t))
@@ -272,9 +273,9 @@ transport_arm(struct transport *t, bool want_read)
 bool
 transport_was_heard(struct transport *t)
 {
-	bool was = t->in_packets.in_packets != t->heard_packets;
+	bool was = t->packets.in_packets != t->heard_packets;
 
-	t->heard_packets = t->in_packets.in_packets;
+	t->heard_packets = t->packets.in_packets;
 	return was;
 }
 
@@ -303,15 +304,18 @@ transport_linger(int fd)
 	int64_t end = clock_mono_ms() + TRANSPORT_LINGER_MS;
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	char scrap[4096];
+	ssize_t n, sum = 0;
 
 	shutdown(fd, SHUT_WR);
-	for (;;) {
+	while (sum < TRANSPORT_LINGER_MAX) {
 		int64_t left = end - clock_mono_ms();
 
 		if (left <= 0 || poll(&p, 1, (int)left) <= 0)
 			return;
-		if (read(fd, scrap, sizeof(scrap)) <= 0)
+		n = read(fd, scrap, sizeof(scrap));
+		if (n <= 0)
 			return;
+		sum += n;
 	}
 }
 

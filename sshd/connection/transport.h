@@ -24,7 +24,7 @@ struct transport {
 	ssh_session session;
 	ssh_event poller; /* holds the session alone */
 	struct event *read_ev, *write_ev;
-	struct ssh_counter_struct on_socket, in_packets;
+	struct ssh_counter_struct on_socket, packets;
 	int64_t sent_base;      /* estimate of unsent bytes when none waited */
 	uint64_t heard_packets; /* at the last transport_was_heard() */
 	bool is_ready;          /* the socket wants a transport_poll() */

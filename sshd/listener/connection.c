@@ -192,7 +192,7 @@ connection_on_frame(struct wire *w, const struct frame *f)
 	/* No frame of this link brings a descriptor. */
 	if (f->fd >= 0)
 		close(f->fd);
-	/* What was asked before the child heard the verdict is not its fault. */
+	/* What was asked before the child heard that is not its fault. */
 	if (c->phase == CONNECTION_ENDING)
 		return;
 	if (r && f->fd < 0)
@@ -214,9 +214,13 @@ connection_on_close(struct wire *w, int rc)
 {
 	struct connection *c = w->owner;
 
-	(void)rc;
 	connection_cancel_all(c);
 	wire_release(w);
+	if (rc == -EPROTO && c->phase != CONNECTION_ENDING) {
+		log_warn("violation", "conn", c->id, "addr", c->remote, "frame",
+		    "none", NULL);
+		connection_kill(c);
+	}
 	connection_end(c);
 }
 

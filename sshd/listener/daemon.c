@@ -36,7 +36,8 @@ static const char daemon_no_separation[] =
 
 struct daemon {
 	const struct daemon_args *args;
-	struct conf *conf;
+	struct conf *conf;  /* in force */
+	struct conf *first; /* of the start: others may still point at it */
 	struct event_base *base;
 	struct state_dir dirs;
 	struct store *store;
@@ -170,7 +171,8 @@ daemon_on_hup(evutil_socket_t sig, short what, void *arg)
 	access_refresh(d->access);
 	server_reconfigure(&d->server, fresh);
 	manager_reconfigure(d->manager, fresh);
-	conf_free(d->conf);
+	if (d->conf != d->first)
+		conf_free(d->conf);
 	d->conf = fresh;
 	log_info("reload", NULL);
 }
@@ -307,7 +309,9 @@ daemon_close(struct daemon *d)
 	state_dir_close(&d->dirs);
 	free(d->sshd_path);
 	free(d->keeper_path);
-	conf_free(d->conf);
+	if (d->conf != d->first)
+		conf_free(d->conf);
+	conf_free(d->first);
 }
 
 int
@@ -316,6 +320,7 @@ daemon_run(const struct daemon_args *args, struct conf *conf, struct err *e)
 	struct daemon d = {
 		.args = args,
 		.conf = conf,
+		.first = conf,
 		.dirs = { -1, -1, -1, -1 },
 	};
 	int rc;

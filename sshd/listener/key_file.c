@@ -116,7 +116,7 @@ key_file_add_line(struct key_file *f, const char *line, size_t n, int no)
 	}
 	if (rc == 1)
 		list_append(&f->keys, &k->node);
-	if (rc >= 0)
+	if (rc >= 0 || f->is_quiet)
 		return;
 	snprintf(number, sizeof(number), "%d", no);
 	log_warn(
@@ -187,10 +187,11 @@ key_file_look(struct key_file *f, struct err *e)
 	if (rc < 0)
 		return rc;
 	key_file_forget(f);
+	f->is_quiet = key_file_same(&f->stamp, &now);
 	rc = key_file_load(f, fd, e);
 	if (rc < 0)
 		return rc;
-	if (!key_file_same(&f->stamp, &now))
+	if (!f->is_quiet)
 		key_file_log_loaded(f);
 	f->stamp = now;
 	f->is_loaded = true;

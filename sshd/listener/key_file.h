@@ -31,6 +31,7 @@ struct key_file {
 	struct key_file_stamp stamp;
 	bool is_loaded;
 	bool is_fresh; /* was read so soon that a change may not show */
+	bool is_quiet; /* what it says is already in the log */
 	int last_rc; /* of the last look at it, so that news are logged once */
 };
 

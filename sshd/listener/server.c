@@ -85,6 +85,7 @@ server_listen(struct server *s, bool on)
 	}
 }
 
+/* Out of descriptors, processes or memory: better soon than badly now. */
 static void
 server_rest(struct server *s, int rc)
 {
@@ -208,9 +209,7 @@ server_admit(struct server *s, int fd, const struct sockaddr *sa)
 	rc = connection_new(s, fd, sa, &slot);
 	if (rc < 0) {
 		limits_leave(&s->limits, &slot);
-		if (server_may_log(s))
-			log_err(
-			    "sshd_failed", "why", strerrordesc_np(-rc), NULL);
+		server_rest(s, rc);
 	}
 	return LIMITS_ADMIT;
 }
@@ -279,7 +278,10 @@ server_on_accept(evutil_socket_t fd, short what, void *arg)
 	struct server *s = arg;
 
 	(void)what;
-	for (int i = 0; i < SERVER_ACCEPTS_PER_TURN; i++) {
+	/* At rest, who is not accepted keeps its place in the backlog. */
+	for (int i = 0;
+	     i < SERVER_ACCEPTS_PER_TURN && !evtimer_pending(s->rest_ev, NULL);
+	     i++) {
 		struct sockaddr_storage sa = { 0 };
 		struct sockaddr *p = (struct sockaddr *)&sa;
 		socklen_t len = sizeof(sa);

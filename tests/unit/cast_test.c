@@ -1,12 +1,11 @@
 /* The asciicast encoder: header, escaping, UTF-8 over cuts. CASES D1, D2, D4. */
-#include "tests/unit/unit.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
 #include "sessions/keeper/cast.h"
+#include "tests/unit/unit.h"
 
 #define FFFD "\357\277\275"
 
@@ -20,7 +19,7 @@ static const struct cast_row cast_rows[] = {
 	{ "\033[m\007\001\037\177", "\\u001b[m\\u0007\\u0001\\u001f\\u007f" },
 	{ "\"\\/", "\\\"\\\\/" },
 	{ "\303\251\343\201\202\360\237\231\202",
-		"\303\251\343\201\202\360\237\231\202" },
+	    "\303\251\343\201\202\360\237\231\202" },
 	{ "\302\233\302\237\302\240", "\\u009b\\u009f\302\240" },
 	{ "A\377\376\300\200B", "A" FFFD FFFD FFFD FFFD "B" }, /* D1 */
 	{ "\343\201x", FFFD "x" }, /* one for a maximal subpart */
@@ -49,10 +48,10 @@ text_is_escaped_alike_wherever_it_is_cut(void **state)
 				struct cast_text t = { .n_held = 0 };
 				size_t len = cast_text_put(&t, in, a, out);
 
-				len += cast_text_put(
-					&t, in + a, b - a, out + len);
-				len += cast_text_put(
-					&t, in + b, n - b, out + len);
+				len +=
+				    cast_text_put(&t, in + a, b - a, out + len);
+				len +=
+				    cast_text_put(&t, in + b, n - b, out + len);
 				len += cast_text_end(&t, out + len);
 				out[len] = '\0';
 				assert_string_equal(out, cast_rows[r].out);
@@ -71,10 +70,9 @@ a_character_in_four_calls_is_one_character(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(
-			cast_text_put(&t, (const uint8_t *)smile + i, 1, out),
-			0);
+		    cast_text_put(&t, (const uint8_t *)smile + i, 1, out), 0);
 	assert_int_equal(
-		cast_text_put(&t, (const uint8_t *)smile + 3, 1, out), 4);
+	    cast_text_put(&t, (const uint8_t *)smile + 3, 1, out), 4);
 	assert_memory_equal(out, smile, 4);
 	assert_int_equal(cast_text_end(&t, out), 0);
 }
@@ -127,16 +125,16 @@ the_header_leaves_out_what_is_not_known(void **state)
 		const char *line;
 	} rows[] = {
 		{ { 80, 24, 1700000000, "t", "/bin/sh", "xterm" },
-			"{\"version\": 2, \"width\": 80, \"height\": 24, "
-			"\"timestamp\": 1700000000, \"title\": \"t\", \"env\": "
-			"{\"SHELL\": \"/bin/sh\", \"TERM\": \"xterm\"}}\n" },
+		    "{\"version\": 2, \"width\": 80, \"height\": 24, "
+		    "\"timestamp\": 1700000000, \"title\": \"t\", \"env\": "
+		    "{\"SHELL\": \"/bin/sh\", \"TERM\": \"xterm\"}}\n" },
 		{ { 0, 0, 0, NULL, NULL, NULL }, /* D4 */
-			"{\"version\": 2, \"width\": 80, \"height\": 24, "
-			"\"timestamp\": 0, \"env\": {}}\n" },
+		    "{\"version\": 2, \"width\": 80, \"height\": 24, "
+		    "\"timestamp\": 0, \"env\": {}}\n" },
 		{ { 1, 65535, 5, "a\"\n\377", NULL, "x" },
-			"{\"version\": 2, \"width\": 1, \"height\": 65535, "
-			"\"timestamp\": 5, \"title\": \"a\\\"\\n" FFFD
-			"\", \"env\": {\"TERM\": \"x\"}}\n" },
+		    "{\"version\": 2, \"width\": 1, \"height\": 65535, "
+		    "\"timestamp\": 5, \"title\": \"a\\\"\\n" FFFD
+		    "\", \"env\": {\"TERM\": \"x\"}}\n" },
 	};
 
 	(void)state;
@@ -145,8 +143,7 @@ the_header_leaves_out_what_is_not_known(void **state)
 
 		cast_put_header(&b, &rows[i].h);
 		buf_put_u8(&b, 0);
-		assert_string_equal(
-			(const char *)buf_head(&b), rows[i].line);
+		assert_string_equal((const char *)buf_head(&b), rows[i].line);
 		buf_release(&b);
 	}
 }

@@ -79,10 +79,10 @@ args_are_options_and_words_in_any_order(void **state)
 		struct arg_list list = { .n = 0 };
 		bool a = false, b = false;
 		const struct arg_option options[] = {
-			{ 'a', "alpha", ARG_FLAG, &a },
-			{ 'b', "beta", ARG_FLAG, &b },
-			{ 't', "text", ARG_TEXT, &text },
-			{ 'l', "list", ARG_LIST, &list },
+			{ 'a', ARG_FLAG, "alpha", &a },
+			{ 'b', ARG_FLAG, "beta", &b },
+			{ 't', ARG_TEXT, "text", &text },
+			{ 'l', ARG_LIST, "list", &list },
 		};
 		struct err e = { 0 };
 
@@ -111,7 +111,7 @@ args_list_is_bounded(void **state)
 	char word[] = "-lx";
 	struct arg_list list = { .n = 0 };
 	const struct arg_option options[] = {
-		{ 'l', NULL, ARG_LIST, &list },
+		{ 'l', ARG_LIST, NULL, &list },
 	};
 	struct err e = { 0 };
 

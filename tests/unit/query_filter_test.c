@@ -2,79 +2,33 @@
  * The query filter: nothing that makes a terminal answer passes, everything
  * else passes byte for byte, wherever the input is cut. CASES A1.
  */
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sessions/keeper/query_filter.h"
+#include "tests/unit/unit.h"
 
 static const char *const query_asking[] = {
-	"\033[c",
-	"\033[0c",
-	"\033[>c",
-	"\033[>0c",
-	"\033[=c",
-	"\033Z",
-	"\302\232", /* DECID as C1 */
+	"\033[c", "\033[0c", "\033[>c", "\033[>0c", "\033[=c", "\033Z",
+	"\302\232",  /* DECID as C1 */
 	"\302\233c", /* CSI as C1 */
-	"\033[5n",
-	"\033[6n",
-	"\033[06n",
-	"\033[?6n",
-	"\033[?15n",
-	"\033[?25n",
-	"\033[?26n",
-	"\033[?53n",
-	"\033[?996n",
-	"\033[?2026$p",
-	"\033[4$p",
-	"\033[>q",
-	"\033[>0q",
-	"\033[?u",
-	"\033[11t",
-	"\033[13t",
-	"\033[13;2t",
-	"\033[14t",
-	"\033[14;2t",
-	"\033[15t",
-	"\033[16t",
-	"\033[18t",
-	"\033[19t",
-	"\033[20t",
-	"\033[21t",
-	"\033[x",
-	"\033[1x",
-	"\033[1;1;1;1;2;2*y",
-	"\033[?4m",
-	"\033[?1;1;0S",
-	"\033[1$w",
-	"\033[&u",
-	"\033P$qm\033\\",
-	"\033P$q q\033\\",
-	"\033P+q544e\033\\",
-	"\302\220$qm\302\234",
-	"\033]10;?\007",
-	"\033]11;?\033\\",
-	"\033]12;?\302\234",
-	"\302\23511;?\007",
-	"\033]011;?\007",
-	"\033]19;?\007",
-	"\033]10;?;?\007",
-	"\033]4;1;?\007",
-	"\033]4;1;#112233;2;?\007",
-	"\033]5;0;?\033\\",
-	"\033]10;#112233;?\007",
-	"\033]52;c;?\007",
-	"\033]52;;?\033\\",
-	"\033]21;foreground=?\033\\",
-	"\033]22;?__current__\033\\",
-	"\033]50;?\007",
+	"\033[5n", "\033[6n", "\033[06n", "\033[?6n", "\033[?15n", "\033[?25n",
+	"\033[?26n", "\033[?53n", "\033[?996n", "\033[?2026$p", "\033[4$p",
+	"\033[>q", "\033[>0q", "\033[?u", "\033[11t", "\033[13t", "\033[13;2t",
+	"\033[14t", "\033[14;2t", "\033[15t", "\033[16t", "\033[18t",
+	"\033[19t", "\033[20t", "\033[21t", "\033[x", "\033[1x",
+	"\033[1;1;1;1;2;2*y", "\033[?4m", "\033[?1;1;0S", "\033[1$w", "\033[&u",
+	"\033P$qm\033\\", "\033P$q q\033\\", "\033P+q544e\033\\",
+	"\302\220$qm\302\234", "\033]10;?\007", "\033]11;?\033\\",
+	"\033]12;?\302\234", "\302\23511;?\007", "\033]011;?\007",
+	"\033]19;?\007", "\033]10;?;?\007", "\033]4;1;?\007",
+	"\033]4;1;#112233;2;?\007", "\033]5;0;?\033\\", "\033]10;#112233;?\007",
+	"\033]52;c;?\007", "\033]52;;?\033\\", "\033]21;foreground=?\033\\",
+	"\033]22;?__current__\033\\", "\033]50;?\007",
 	"\033]1337;ReportCellSize\007",
-	"\033_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\033\\",
-	"\033_Ga=q,i=1\033\\",
+	"\033_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\033\\", "\033_Ga=q,i=1\033\\",
 	"\005", /* ENQ */
 };
 
@@ -83,7 +37,7 @@ static const char *const query_innocent[] = {
 	"\303\251\343\201\202\360\237\231\202 \302\240\302\205",
 	"\377\300\200\343\201x\302x",
 	"\033[31m\033[38;2;1;2;3m\033[m",
-	"\033[0n", /* an answer */
+	"\033[0n",            /* an answer */
 	"\033[?1;2c\033[?1c", /* an answer; the Linux console's cursor */
 	"\033[>4;1m\033[>4n", /* key modifiers */
 	"\033[8;40;100t\033[22;0t\033[23;0t\033[1t",
@@ -131,8 +85,8 @@ query_bytes(const char *in, size_t n, uint8_t *out)
 
 	query_filter_init(&f);
 	for (size_t i = 0; i < n; i++)
-		len += query_filter_run(
-			&f, (const uint8_t *)in + i, 1, out + len);
+		len +=
+		    query_filter_run(&f, (const uint8_t *)in + i, 1, out + len);
 	return len + query_filter_finish(&f, out + len);
 }
 
@@ -143,12 +97,12 @@ query_expect(const char *in, const char *want)
 	size_t n = strlen(in), len;
 
 	for (size_t cut = 0; cut <= n + 1; cut++) {
-		len = cut <= n ? query_cut(in, n, cut, out) :
-				 query_bytes(in, n, out);
+		len = cut <= n ? query_cut(in, n, cut, out)
+			       : query_bytes(in, n, out);
 		out[len] = '\0';
 		if (strcmp((char *)out, want) != 0)
 			fail_msg("%s cut at %zu gives %s, not %s", in + 1, cut,
-				(char *)out + (out[0] == 27), want);
+			    (char *)out + (out[0] == 27), want);
 	}
 }
 
@@ -172,7 +126,7 @@ the_whole_list_of_a1_gives_nothing(void **state)
 	query_expect("\033[c\033[>c\033[=c\033[6n\033[5n\033[>q\033]10;?\007"
 		     "\033]11;?\033\\\033]4;1;?\007\033[?2026$p"
 		     "\033P+q544e\033\\\033[?u\033[14t\033[18t\033]52;c;?\007",
-		"");
+	    "");
 }
 
 static void
@@ -185,7 +139,7 @@ everything_else_passes_byte_for_byte(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(query_innocent); i++) {
 		query_expect(query_innocent[i], query_innocent[i]);
 		n += (size_t)snprintf(
-			all + n, sizeof(all) - n, "%s", query_innocent[i]);
+		    all + n, sizeof(all) - n, "%s", query_innocent[i]);
 	}
 	query_expect(all, all);
 }
@@ -235,7 +189,7 @@ an_unfinished_sequence_comes_out_at_the_end(void **state)
 /* BEFORE, 10000 times FILL, AFTER must give OUT for the same amount of fill. */
 static void
 query_expect_long(const char *before, char fill, const char *after,
-	const char *want_before, size_t want_fill, const char *want_after)
+    const char *want_before, size_t want_fill, const char *want_after)
 {
 	static char in[12000], want[12000];
 	static uint8_t out[12000 + QUERY_HELD_MAX];
@@ -275,8 +229,8 @@ a_long_string_passes_without_being_held(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		query_expect_long(rows[i][0], '~', rows[i][1], rows[i][0],
-			10000, rows[i][1]);
+		query_expect_long(
+		    rows[i][0], '~', rows[i][1], rows[i][0], 10000, rows[i][1]);
 }
 
 static void
@@ -290,8 +244,8 @@ a_long_query_does_not_pass(void **state)
 	query_expect_long("\033_Ga=q;", 'A', "\033\\y", "", 0, "y");
 	query_expect_long("\033]11;?", ';', "\007y", "", 0, "y");
 	/* it asks late: the terminal has to forget what it got */
-	query_expect_long("\033]4;1;", '1', "?;2;?\007y", "\033]4;1;", 10000,
-		"\030y");
+	query_expect_long(
+	    "\033]4;1;", '1', "?;2;?\007y", "\033]4;1;", 10000, "\030y");
 	/* the live rest still needs its introducer */
 	query_expect_long("\033P+q", '4', "", "", 0, "\033P");
 	query_expect_long("\033[", '0', "6", "", 0, "\033[");
@@ -317,8 +271,8 @@ any_bytes_fit_the_promised_room(void **state)
 			seed = seed * 1103515245 + 12345;
 			in[k] = (uint8_t)likely[(seed >> 16) % sizeof(likely)];
 		}
-		assert_true(query_filter_run(&f, in, n, out) <=
-			n + QUERY_HELD_MAX);
+		assert_true(
+		    query_filter_run(&f, in, n, out) <= n + QUERY_HELD_MAX);
 		free(in);
 		free(out);
 	}

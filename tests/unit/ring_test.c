@@ -2,14 +2,13 @@
  * The replay ring: positions, growth and wrap against a plain copy of the
  * stream, safe positions against a byte-by-byte oracle.
  */
-#include "tests/unit/unit.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sessions/keeper/ring.h"
 #include "sessions/keeper/vt_scan.h"
+#include "tests/unit/unit.h"
 
 #define RING_TEST_MAX (64U << 10)
 
@@ -122,15 +121,15 @@ ring_push_past_capacity_forgets_oldest(void **state)
 
 		ring_test_noise(all, sizeof(all), 2);
 		for (size_t part = 1; n + part <= sizeof(all);
-			part = part * 5 % 7919) {
+		     part = part * 5 % 7919) {
 			uint64_t kept;
 
 			ring_push(r, all + n, part);
 			n += part;
 			kept = ring_end(r) - ring_start(r);
 			assert_true(kept <= caps[c]);
-			assert_true(n < caps[c] ||
-				kept >= caps[c] - caps[c] / 128);
+			assert_true(
+			    n < caps[c] || kept >= caps[c] - caps[c] / 128);
 			ring_test_holds(r, all, n);
 		}
 		ring_free(r);
@@ -310,7 +309,7 @@ ring_safe_lines_works_across_the_wrap(void **state)
 	for (unsigned i = 0; i < 5000; i++) {
 		ring_push(r, "0123456789\n", 11);
 		assert_int_equal(ring_safe_lines(r, 3),
-			ring_end(r) - 11 * (uint64_t)(i < 3 ? i + 1 : 3));
+		    ring_end(r) - 11 * (uint64_t)(i < 3 ? i + 1 : 3));
 	}
 	ring_free(r);
 }
@@ -326,7 +325,7 @@ main(void)
 		cmocka_unit_test(ring_push_of_more_than_the_cap_keeps_the_last),
 		cmocka_unit_test(ring_reserve_forgets_nothing_before_commit),
 		cmocka_unit_test(
-			ring_reserve_gives_what_was_asked_while_it_may_grow),
+		    ring_reserve_gives_what_was_asked_while_it_may_grow),
 		cmocka_unit_test(ring_peek_is_bounded_and_wraps),
 		cmocka_unit_test(ring_safe_from_is_the_first_ground_position),
 		cmocka_unit_test(ring_drops_a_huge_string_whole),

@@ -110,6 +110,20 @@ full_queue_drops_index_rows_first(void **state)
 }
 
 static void
+long_queue_is_pumped_in_batches(void **state)
+{
+	struct fixture *f = *state;
+	int n_pumps = 1;
+
+	for (int i = 0; i < 10000; i++)
+		store_audit(f->store, "e", NULL, NULL, NULL, NULL, NULL);
+	while (store_pump(f->store, NULL) == -EAGAIN)
+		n_pumps++;
+	assert_int_equal(n_pumps, 3);
+	assert_int_equal(query_int(f, "SELECT count(*) FROM audit"), 10000);
+}
+
+static void
 close_commits_what_is_queued(void **state)
 {
 	struct fixture *f = *state;
@@ -170,6 +184,7 @@ main(void)
 		CASE(full_disk_keeps_the_queue),
 		CASE(refused_row_does_not_hold_up_the_queue),
 		CASE(full_queue_drops_index_rows_first),
+		CASE(long_queue_is_pumped_in_batches),
 		CASE(close_commits_what_is_queued),
 		CASE(session_insert_waits_for_a_lock),
 		CASE(reads_go_on_while_somebody_writes),

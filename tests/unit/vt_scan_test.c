@@ -2,13 +2,12 @@
  * The scanner for ground positions: known sequences by hand, and its three ways
  * through a stream against each other.
  */
-#include "tests/unit/unit.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sessions/keeper/vt_scan.h"
+#include "tests/unit/unit.h"
 
 struct vt_scan_row {
 	const char *in;
@@ -17,37 +16,29 @@ struct vt_scan_row {
 };
 
 static const struct vt_scan_row vt_scan_rows[] = {
-	{ "a\r\n\x7f", "gggg" },
-	{ "\303\251x", ".gg" },
-	{ "\343\201\202", "..g" },
-	{ "\360\237\231\202", "...g" },
+	{ "a\r\n\x7f", "gggg" }, { "\303\251x", ".gg" },
+	{ "\343\201\202", "..g" }, { "\360\237\231\202", "...g" },
 	{ "\343x", ".g" }, /* a cut character */
 	{ "\343\303\251", "..g" },
 	{ "\377\300\200a", "gggg" }, /* never valid */
-	{ "\340\200", ".g" }, /* overlong */
-	{ "\355\240", ".g" }, /* a surrogate */
-	{ "\364\220", ".g" }, /* above U+10FFFF */
-	{ "\0337\033=", ".g.g" },
-	{ "\033(0", "..g" },
-	{ "\033[31mx", "....gg" },
-	{ "\033[?2026$p", "........g" },
-	{ "\033[3\n1m", ".....g" }, /* C0 are executed in between */
-	{ "\033[3\0301", "...gg" }, /* CAN */
-	{ "\033[3\0321", "...gg" }, /* SUB */
+	{ "\340\200", ".g" },        /* overlong */
+	{ "\355\240", ".g" },        /* a surrogate */
+	{ "\364\220", ".g" },        /* above U+10FFFF */
+	{ "\0337\033=", ".g.g" }, { "\033(0", "..g" },
+	{ "\033[31mx", "....gg" }, { "\033[?2026$p", "........g" },
+	{ "\033[3\n1m", ".....g" },   /* C0 are executed in between */
+	{ "\033[3\0301", "...gg" },   /* CAN */
+	{ "\033[3\0321", "...gg" },   /* SUB */
 	{ "\033[3\033[m", ".....g" }, /* a new sequence cuts the old one */
-	{ "\033]0;t\007x", ".....gg" },
-	{ "\033]0;t\033\\x", "......gg" },
+	{ "\033]0;t\007x", ".....gg" }, { "\033]0;t\033\\x", "......gg" },
 	{ "\033]0;\303\251\007", "......g" },
 	{ "\033]0;t\033[mx", ".......gg" },
 	{ "\033P1q#\007\033\\", ".......g" }, /* BEL ends no DCS */
-	{ "\033Xa\033\\", "....g" },
-	{ "\033^a\033\\", "....g" },
-	{ "\033_Ga\033\\", ".....g" },
-	{ "\033_a\030x", "...gg" },
+	{ "\033Xa\033\\", "....g" }, { "\033^a\033\\", "....g" },
+	{ "\033_Ga\033\\", ".....g" }, { "\033_a\030x", "...gg" },
 	{ "\302\23331m", "....g" }, /* C1 as UTF-8 */
 	{ "\302\2350;t\302\234x", "......gg" },
-	{ "\302\220q\302\234", "....g" },
-	{ "\302\205\302\240", ".g.g" },
+	{ "\302\220q\302\234", "....g" }, { "\302\205\302\240", ".g.g" },
 	{ "\2333m", "ggg" }, /* raw C1 is no control in UTF-8 */
 	{ "\033P\302\233m\033\\", "......g" }, /* nor CSI inside a string */
 };
@@ -109,7 +100,7 @@ run_and_to_ground_agree_with_single_bytes(void **state)
 			for (to = 0; to < part && !vt_scan_is_ground(&s); to++)
 				vt_scan_byte(&s, p[i + to]);
 			assert_int_equal(
-				vt_scan_to_ground(&hop, p + i, part), to);
+			    vt_scan_to_ground(&hop, p + i, part), to);
 			assert_memory_equal(&hop, &s, sizeof(s));
 			vt_scan_run(&run, p + i, part);
 			for (size_t k = 0; k < part; k++)
@@ -145,7 +136,7 @@ main(void)
 		cmocka_unit_test(known_sequences_leave_and_reach_the_ground),
 		cmocka_unit_test(run_and_to_ground_agree_with_single_bytes),
 		cmocka_unit_test(
-			plain_stops_at_escape_and_beyond_ascii_at_every_offset),
+		    plain_stops_at_escape_and_beyond_ascii_at_every_offset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
