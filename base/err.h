@@ -9,7 +9,7 @@
 #define ERR_MSG_MAX 256
 
 struct err {
-	int code; /* negative errno; 0 while no error was set */
+	int code;              /* negative errno; 0 while no error was set */
 	char msg[ERR_MSG_MAX]; /* one sentence without a full stop */
 };
 
@@ -19,17 +19,17 @@ struct err {
  * callers write `return err_set(e, -EACCES, ...)`.
  */
 int err_set(struct err *e, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
 /* Like err_set(), with ": " and the text of strerror(-CODE) appended. */
 int err_sys(struct err *e, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
 /*
  * Puts the formatted context and ": " before the sentence that E holds; CODE is
  * what the callee returned and is returned again. E may be NULL.
  */
 int err_wrap(struct err *e, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
 #endif

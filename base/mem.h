@@ -15,12 +15,13 @@ void *xmalloc(size_t n) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t count, size_t n) __attribute__((malloc, returns_nonnull));
 void *xrealloc(void *p, size_t n) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
-char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
+char *xstrndup(const char *s, size_t n)
+    __attribute__((malloc, returns_nonnull));
 void *xmemdup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
 
 /* Like asprintf(), but returns the string; the caller frees it. */
 char *xasprintf(const char *fmt, ...)
-	__attribute__((format(printf, 1, 2), returns_nonnull));
+    __attribute__((format(printf, 1, 2), returns_nonnull));
 
 /* Frees a NULL-terminated vector of strings that were allocated one by one. */
 void strv_free(char **v);
@@ -45,12 +46,12 @@ mem_autoclose(const int *fd)
 #define autoclose __attribute__((cleanup(mem_autoclose)))
 
 /* Gives the pointer away: the value of P, which becomes NULL. */
-#define take_ptr(p)                                                            \
-	({                                                                     \
-		__typeof__(p) *take_at_ = &(p);                                \
-		__typeof__(p) take_val_ = *take_at_;                           \
-		*take_at_ = NULL;                                              \
-		take_val_;                                                     \
+#define take_ptr(p)                                  \
+	({                                           \
+		__typeof__(p) *take_at_ = &(p);      \
+		__typeof__(p) take_val_ = *take_at_; \
+		*take_at_ = NULL;                    \
+		take_val_;                           \
 	})
 
 /* Gives the descriptor away: the value of *FD, which becomes -1. */
@@ -66,7 +67,7 @@ take_fd(int *fd)
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The struct TYPE whose member MEMBER PTR points at. */
-#define container_of(ptr, type, member)                                        \
-	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) \
+	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #endif

@@ -130,9 +130,9 @@ static bool
 text_is_unsafe(uint32_t cp)
 {
 	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x061c ||
-		(cp >= 0x200b && cp <= 0x200f) ||
-		(cp >= 0x2028 && cp <= 0x202e) ||
-		(cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
+	       (cp >= 0x200b && cp <= 0x200f) ||
+	       (cp >= 0x2028 && cp <= 0x202e) ||
+	       (cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
 }
 
 static uint32_t
@@ -164,7 +164,7 @@ text_escape_json(const char *s, size_t n, char *out, size_t size)
 			text_put(&o, esc, 2);
 		} else if (text_is_unsafe(text_decode(p, len))) {
 			snprintf(hex, sizeof(hex), "\\u%04x",
-				text_decode(p, len) & 0xffffU);
+			    text_decode(p, len) & 0xffffU);
 			text_put(&o, hex, 6);
 		} else {
 			text_put(&o, (const char *)p, (size_t)len);
@@ -183,7 +183,7 @@ text_digits(const char *s, uint64_t *out, const char **rest_out)
 
 	for (; *p >= '0' && *p <= '9'; p++) {
 		if (__builtin_mul_overflow(v, 10U, &v) ||
-			__builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+		    __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
 			return -ERANGE;
 	}
 	if (p == s)
@@ -211,8 +211,8 @@ text_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *out)
 }
 
 static int
-text_parse_unit(const char *s, const struct text_unit *units, size_t n,
-	uint64_t *out)
+text_parse_unit(
+    const char *s, const struct text_unit *units, size_t n, uint64_t *out)
 {
 	const char *rest;
 	uint64_t v;
@@ -224,7 +224,7 @@ text_parse_unit(const char *s, const struct text_unit *units, size_t n,
 		if (strcmp(rest, units[i].suffix) != 0)
 			continue;
 		if (__builtin_mul_overflow(v, units[i].factor, &v) ||
-			v > INT64_MAX)
+		    v > INT64_MAX)
 			return -ERANGE;
 		*out = v;
 		return 0;
@@ -246,19 +246,19 @@ int
 text_parse_duration(const char *s, uint64_t *ms_out)
 {
 	return text_parse_unit(
-		s, text_durations, ARRAY_LEN(text_durations), ms_out);
+	    s, text_durations, ARRAY_LEN(text_durations), ms_out);
 }
 
 static void
-text_format_unit(uint64_t v, const struct text_unit *units, size_t n,
-	char *out, size_t size)
+text_format_unit(
+    uint64_t v, const struct text_unit *units, size_t n, char *out, size_t size)
 {
 	size_t i = n - 1;
 
 	while (i > 0 && (v == 0 || v % units[i].factor != 0))
 		i--;
-	snprintf(out, size, "%llu%s",
-		(unsigned long long)(v / units[i].factor), units[i].suffix);
+	snprintf(out, size, "%llu%s", (unsigned long long)(v / units[i].factor),
+	    units[i].suffix);
 }
 
 void
@@ -274,7 +274,7 @@ text_format_duration(uint64_t ms, char *out, size_t size)
 		snprintf(out, size, "0");
 	else
 		text_format_unit(
-			ms, text_durations, ARRAY_LEN(text_durations), out, size);
+		    ms, text_durations, ARRAY_LEN(text_durations), out, size);
 }
 
 int

@@ -45,9 +45,8 @@ struct recorder_core {
 	pthread_cond_t done; /* for recorder_free() */
 	pthread_t thread;
 	struct recorder_queue queue;
-	int64_t first_us; /* when the oldest byte not taken came */
-	int64_t
-	    progress_us; /* when the thread last moved on, or had to begin */
+	int64_t first_us;    /* when the oldest byte not taken came */
+	int64_t progress_us; /* when the thread moved on, or had to begin */
 	bool is_working;
 	unsigned cols, rows; /* the newest size */
 	bool is_resize_due;  /* and it is not in the queue yet */
@@ -410,7 +409,7 @@ recorder_drop(struct recorder_core *c, size_t n)
 	}
 }
 
-/* The queue grew from BEFORE bytes: wakes the thread if that is its business. */
+/* The queue grew from BEFORE bytes: wakes the thread if it has to know. */
 static void
 recorder_wake(struct recorder_core *c, size_t before, bool is_first)
 {

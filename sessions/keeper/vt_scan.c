@@ -151,20 +151,24 @@ void
 vt_scan_run(struct vt_scan *s, const uint8_t *p, size_t n)
 {
 	const uint8_t *end = p + n;
+	struct vt_scan t = *s; /* in registers: P might alias S */
 
 	while (p < end) {
-		if (s->need == 0) {
+		if (t.need == 0) {
 			size_t left = (size_t)(end - p);
 
-			if (s->state == VT_SCAN_GROUND)
+			if (t.state == VT_SCAN_GROUND)
 				p += vt_scan_plain(p, left);
-			else if (vt_scan_is_string(s))
+			else if (vt_scan_is_string(&t))
 				p += vt_scan_inside(p, left);
 			if (p == end)
-				return;
+				break;
 		}
-		vt_scan_step(s, *p++);
+		vt_scan_step(&t, *p++);
+		while (t.state == VT_SCAN_CSI && p < end && *p < 0x80)
+			vt_scan_step(&t, *p++);
 	}
+	*s = t;
 }
 
 size_t

@@ -14,12 +14,14 @@ manager_name_is_valid(const char *name)
 {
 	size_t n = strlen(name);
 
-	if (n == 0 || n >= STORE_NAME_MAX || strcmp(name, "exec") == 0)
+	if (n == 0 || n >= STORE_NAME_MAX || strcmp(name, "exec") == 0 ||
+	    strcmp(name, "admin") == 0)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		char c = name[i];
 		bool is_alnum = (c >= 'a' && c <= 'z') ||
-			(c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+				(c >= 'A' && c <= 'Z') ||
+				(c >= '0' && c <= '9');
 
 		if (!is_alnum && (i == 0 || !strchr("._-+", c)))
 			return false;
@@ -32,15 +34,14 @@ static bool
 attach_may(struct request *r, const char *sandbox, const char *name)
 {
 	if (!sandbox_name_is_valid(sandbox) ||
-		(name && !manager_name_is_valid(name))) {
+	    (name && !manager_name_is_valid(name))) {
 		request_fail(r, MANAGER_USAGE,
-			"that is not a name of a sandbox and a session");
+		    "that is not a name of a sandbox and a session");
 		return false;
 	}
 	if (!r->who.is_admin && !principal_may_use(&r->who, sandbox, name)) {
-		request_fail(r, MANAGER_REFUSED,
-			"this key may not use %s%s%s", sandbox,
-			name ? "+" : "", name ? name : "");
+		request_fail(r, MANAGER_REFUSED, "this key may not use %s%s%s",
+		    sandbox, name ? "+" : "", name ? name : "");
 		return false;
 	}
 	snprintf(r->sandbox, sizeof(r->sandbox), "%s", sandbox);
@@ -76,8 +77,8 @@ attach_begin(struct request *r)
 	}
 	if (!attach_may_type(r)) {
 		request_fail(r, MANAGER_NOT_FOUND,
-			"%s+%s does not run, and a viewer cannot start it",
-			r->sandbox, r->name);
+		    "%s+%s does not run, and a viewer cannot start it",
+		    r->sandbox, r->name);
 		return;
 	}
 	code = launch_session(r->m, &r->who, &spec, &s, why);
@@ -106,8 +107,8 @@ attach_copy_run(struct wire_run *out, const struct wire_run *run)
 
 struct request *
 manager_attach(struct manager *m, const struct principal *who,
-	const char *sandbox, const char *name, const struct wire_run *run,
-	manager_answer_fn fn, void *arg)
+    const char *sandbox, const char *name, const struct wire_run *run,
+    manager_answer_fn fn, void *arg)
 {
 	struct request *r;
 
@@ -145,10 +146,10 @@ attach_run(struct request *r, const char *sandbox, const struct wire_run *run)
 		.sandbox = sandbox,
 		.name = "",
 		.flags = LAUNCH_BOUND | (run->has_pty ? LAUNCH_PTY : 0) |
-			(is_shell ? LAUNCH_LOGIN : 0),
-		.command = r->who.forced_command ? r->who.forced_command :
-			is_shell		 ? NULL :
-						   run->command,
+			 (is_shell ? LAUNCH_LOGIN : 0),
+		.command = r->who.forced_command ? r->who.forced_command
+			   : is_shell            ? NULL
+						 : run->command,
 		.client_env = run->env,
 		.extra_env = extra,
 		.term = run->term,
@@ -167,9 +168,8 @@ attach_run(struct request *r, const char *sandbox, const struct wire_run *run)
 }
 
 struct request *
-manager_run(struct manager *m, const struct principal *who,
-	const char *sandbox, const struct wire_run *run, manager_answer_fn fn,
-	void *arg)
+manager_run(struct manager *m, const struct principal *who, const char *sandbox,
+    const struct wire_run *run, manager_answer_fn fn, void *arg)
 {
 	struct request *r = request_new(m, who, fn, arg);
 
@@ -180,7 +180,7 @@ manager_run(struct manager *m, const struct principal *who,
 		return r;
 	if (!attach_may_type(r))
 		request_fail(r, MANAGER_REFUSED,
-			"this key may only watch, not run commands");
+		    "this key may only watch, not run commands");
 	else if (run->kind == RUN_SUBSYSTEM)
 		request_fail(r, MANAGER_REFUSED, "there is no such subsystem");
 	else if (run->has_pty && !who->may_pty)
@@ -192,7 +192,7 @@ manager_run(struct manager *m, const struct principal *who,
 
 struct request *
 manager_create(struct manager *m, const struct principal *who,
-	const struct manager_new_session *spec, manager_answer_fn fn, void *arg)
+    const struct manager_new_session *spec, manager_answer_fn fn, void *arg)
 {
 	struct request *r = request_new(m, who, fn, arg);
 	const char *name = spec->name ? spec->name : "default";
@@ -200,7 +200,7 @@ manager_create(struct manager *m, const struct principal *who,
 		.sandbox = spec->sandbox,
 		.name = name,
 		.flags = (spec->is_pty ? LAUNCH_PTY : 0) |
-			(spec->argv ? 0 : LAUNCH_LOGIN),
+			 (spec->argv ? 0 : LAUNCH_LOGIN),
 		.argv = spec->argv,
 		.extra_env = spec->env,
 		.cwd = spec->cwd,
@@ -218,7 +218,7 @@ manager_create(struct manager *m, const struct principal *who,
 	}
 	if (session_by_name(m, spec->sandbox, name)) {
 		request_fail(r, MANAGER_CONFLICT, "%s+%s is already running",
-			spec->sandbox, name);
+		    spec->sandbox, name);
 		return r;
 	}
 	code = launch_session(m, who, &launch, &s, why);
@@ -231,8 +231,8 @@ manager_create(struct manager *m, const struct principal *who,
 
 struct request *
 manager_attach_session(struct manager *m, const struct principal *who,
-	struct session *s, const struct wire_viewer *viewer,
-	manager_answer_fn fn, void *arg)
+    struct session *s, const struct wire_viewer *viewer, manager_answer_fn fn,
+    void *arg)
 {
 	struct request *r = request_new(m, who, fn, arg);
 
@@ -247,8 +247,8 @@ manager_attach_session(struct manager *m, const struct principal *who,
 }
 
 struct request *
-manager_flush_recording(struct manager *m, struct session *s,
-	manager_answer_fn fn, void *arg)
+manager_flush_recording(
+    struct manager *m, struct session *s, manager_answer_fn fn, void *arg)
 {
 	struct principal self = { .identity = "manager", .is_admin = true };
 	struct request *r = request_new(m, &self, fn, arg);

@@ -155,7 +155,7 @@ control_rows(struct control_client *cl, json_t *rows)
 			size_t len = json_dumpb(row, NULL, 0, JSON_COMPACT);
 
 			if (size + len + 1 > CONTROL_LINE_MAX &&
-				json_array_size(part))
+			    json_array_size(part))
 				break;
 			size += len + 1;
 			json_array_append(part, row);
@@ -169,8 +169,8 @@ control_rows(struct control_client *cl, json_t *rows)
 }
 
 void
-control_error(struct control_client *cl, enum manager_code code,
-	const char *fmt, ...)
+control_error(
+    struct control_client *cl, enum manager_code code, const char *fmt, ...)
 {
 	char why[512];
 	json_t *o = json_object(), *text;
@@ -200,14 +200,14 @@ static void
 control_request(struct control_client *cl, const uint8_t *line, size_t n)
 {
 	json_error_t je;
-	json_t *req = json_loadb(
-		(const char *)line, n, JSON_REJECT_DUPLICATES, &je);
+	json_t *req =
+	    json_loadb((const char *)line, n, JSON_REJECT_DUPLICATES, &je);
 	const char *name = control_str(req, "verb", NULL);
 	control_verb_fn fn = name ? control_verb(name) : NULL;
 
 	if (!json_is_object(req))
 		control_error(cl, MANAGER_USAGE, "not a JSON object: %s",
-			req ? "another type" : je.text);
+		    req ? "another type" : je.text);
 	else if (!fn)
 		control_error(cl, MANAGER_USAGE, "no such verb");
 	else
@@ -225,8 +225,8 @@ control_next(struct control_client *cl)
 		size_t n;
 
 		if (!nl && buf_len(&cl->in) > CONTROL_LINE_MAX) {
-			control_error(cl, MANAGER_USAGE,
-				"a request is at most 64 KiB");
+			control_error(
+			    cl, MANAGER_USAGE, "a request is at most 64 KiB");
 			cl->is_closing = true;
 		}
 		if (!nl)
@@ -270,7 +270,7 @@ control_on_read(evutil_socket_t fd, short what, void *arg)
 	}
 	control_next(cl);
 	if (!control_maybe_free(cl) && cl->pending &&
-		buf_len(&cl->in) > CONTROL_LINE_MAX)
+	    buf_len(&cl->in) > CONTROL_LINE_MAX)
 		event_del(cl->read_ev); /* until the answer is out */
 }
 
@@ -316,7 +316,7 @@ control_is_member(const char *group_name, const struct passwd *pw)
 static bool
 control_admit(struct control_client *cl)
 {
-	const char *group = cl->c->conf->server.admin_group;
+	const char *group = cl->c->m->conf->server.admin_group;
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 	const struct passwd *pw;
@@ -325,10 +325,10 @@ control_admit(struct control_client *cl)
 		return false;
 	pw = getpwuid(cred.uid);
 	snprintf(cl->who.identity, sizeof(cl->who.identity), "uid:%u(%s)",
-		cred.uid, pw ? pw->pw_name : "?");
+	    cred.uid, pw ? pw->pw_name : "?");
 	snprintf(cl->who.remote_addr, sizeof(cl->who.remote_addr), "local");
-	snprintf(cl->who.client_version, sizeof(cl->who.client_version),
-		"berth");
+	snprintf(
+	    cl->who.client_version, sizeof(cl->who.client_version), "berth");
 	cl->who.role = ROLE_OWNER;
 	cl->who.is_admin = cl->who.may_pty = true;
 	if (cred.uid == 0 || cred.uid == geteuid())
@@ -346,8 +346,8 @@ control_add_client(struct control *c, int fd)
 	cl->out_fd = -1;
 	list_append(&c->clients, &cl->node);
 	c->n_clients++;
-	cl->read_ev = event_new(
-		c->base, fd, EV_READ | EV_PERSIST, control_on_read, cl);
+	cl->read_ev =
+	    event_new(c->base, fd, EV_READ | EV_PERSIST, control_on_read, cl);
 	cl->write_ev = event_new(c->base, fd, EV_WRITE, control_on_write, cl);
 	if (!cl->read_ev || !cl->write_ev)
 		abort();
@@ -355,7 +355,7 @@ control_add_client(struct control *c, int fd)
 	if (!control_admit(cl)) {
 		log_warn("control_refused", "who", cl->who.identity, NULL);
 		control_error(cl, MANAGER_REFUSED,
-			"this user may not use the control socket");
+		    "this user may not use the control socket");
 		control_client_free(cl);
 	}
 }
@@ -393,16 +393,14 @@ control_on_accept(evutil_socket_t fd, short what, void *arg)
 }
 
 int
-control_new(struct event_base *base, struct manager *m,
-	const struct conf *conf, int runtime_fd,
-	const struct control_status *status, struct control **out,
-	struct err *e)
+control_new(struct event_base *base, struct manager *m, const struct conf *conf,
+    int runtime_fd, const struct control_status *status, struct control **out,
+    struct err *e)
 {
 	struct control *c = xcalloc(1, sizeof(*c));
 
 	c->base = base;
 	c->m = m;
-	c->conf = conf;
 	c->listen = xstrdup(status->listen);
 	c->state_dir = xstrdup(status->state_dir);
 	c->started_ms = status->started_ms;
@@ -417,10 +415,10 @@ control_new(struct event_base *base, struct manager *m,
 	}
 	/* Members of the group may connect; who may not is told so. */
 	if (conf->server.admin_group[0] &&
-		fchmodat(runtime_fd, "control.sock", 0666, 0) < 0)
+	    fchmodat(runtime_fd, "control.sock", 0666, 0) < 0)
 		log_warn("control_mode", "why", strerrordesc_np(errno), NULL);
-	c->accept_ev = event_new(
-		base, c->fd, EV_READ | EV_PERSIST, control_on_accept, c);
+	c->accept_ev =
+	    event_new(base, c->fd, EV_READ | EV_PERSIST, control_on_accept, c);
 	c->again_ev = evtimer_new(base, control_on_again, c);
 	if (!c->accept_ev || !c->again_ev)
 		abort();
@@ -436,9 +434,9 @@ control_free(struct control *c)
 
 	if (!c)
 		return;
-	list_for_each(pos, tmp, &c->clients)
+	list_for_each (pos, tmp, &c->clients)
 		control_client_free(
-			list_entry(pos, struct control_client, node));
+		    list_entry(pos, struct control_client, node));
 	if (c->accept_ev)
 		event_free(c->accept_ev);
 	if (c->again_ev)

@@ -26,9 +26,8 @@ struct control_status {
  * somebody answers there. The caller frees with control_free().
  */
 int control_new(struct event_base *base, struct manager *m,
-	const struct conf *conf, int runtime_fd,
-	const struct control_status *status, struct control **out,
-	struct err *e);
+    const struct conf *conf, int runtime_fd,
+    const struct control_status *status, struct control **out, struct err *e);
 void control_free(struct control *c);
 
 #endif

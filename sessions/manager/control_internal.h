@@ -16,7 +16,6 @@
 struct control {
 	struct event_base *base;
 	struct manager *m;
-	const struct conf *conf;
 	char *listen, *state_dir, *warning;
 	int64_t started_ms;
 	int fd;
@@ -49,18 +48,18 @@ control_verb_fn control_verb(const char *name);
 void control_ok(struct control_client *cl, json_t *o);
 /* The same with a descriptor (owned from now on): "fd": WHAT. */
 void control_ok_fd(
-	struct control_client *cl, json_t *o, const char *what, int fd);
+    struct control_client *cl, json_t *o, const char *what, int fd);
 /* Sends the rows of the array (stolen) in as many lines as they need. */
 void control_rows(struct control_client *cl, json_t *rows);
 void control_error(struct control_client *cl, enum manager_code code,
-	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* The answer of cl->pending was sent: what waits behind it goes on. */
 void control_resume(struct control_client *cl);
 
 /* A string member, or FALLBACK; the request owns it. */
 const char *control_str(
-	const json_t *req, const char *key, const char *fallback);
+    const json_t *req, const char *key, const char *fallback);
 
 /* The verbs of control_lists.c. */
 void control_ls(struct control_client *cl, const json_t *req);

@@ -39,7 +39,7 @@ control_session_row(struct manager *m, const struct store_session *r)
 	control_put_str(o, "kind", r->is_pty ? "pty" : "pipe");
 	control_put_str(o, "status", store_status_name(r->status));
 	json_object_set_new(o, "exit_code",
-		r->has_exit_code ? json_integer(r->exit_code) : json_null());
+	    r->has_exit_code ? json_integer(r->exit_code) : json_null());
 	control_put_str(o, "exit_signal", r->exit_signal);
 	control_put_opt(o, "pid", live ? live->pid : r->pid);
 	control_put_opt(o, "cols", live ? live->stats.cols : r->cols);
@@ -48,9 +48,9 @@ control_session_row(struct manager *m, const struct store_session *r)
 	control_put_opt(o, "started_ms", r->started_ms);
 	control_put_opt(o, "exited_ms", r->exited_ms);
 	control_put_int(o, "bytes_out",
-		(int64_t)(live ? live->stats.bytes_out : r->bytes_out));
+	    (int64_t)(live ? live->stats.bytes_out : r->bytes_out));
 	control_put_int(o, "bytes_in",
-		(int64_t)(live ? live->stats.bytes_in : r->bytes_in));
+	    (int64_t)(live ? live->stats.bytes_in : r->bytes_in));
 	control_put_int(o, "attached", live ? live->n_attached : 0);
 	return o;
 }
@@ -76,7 +76,7 @@ control_ls(struct control_client *cl, const json_t *req)
 	struct control_rows_arg a = { cl->c->m, json_array(), NULL };
 
 	store_session_each(cl->c->m->store,
-		json_is_true(json_object_get(req, "all")), control_ls_row, &a);
+	    json_is_true(json_object_get(req, "all")), control_ls_row, &a);
 	control_rows(cl, a.rows);
 }
 
@@ -127,11 +127,10 @@ control_recording_row(struct manager *m, const struct store_recording *r)
 	control_put_str(o, "path", r->path);
 	control_put_str(o, "format", r->format);
 	control_put_str(o, "state", r->state);
-	control_put_int(o, "bytes",
-		(int64_t)(is_live ? live->stats.rec_bytes : r->bytes));
+	control_put_int(
+	    o, "bytes", (int64_t)(is_live ? live->stats.rec_bytes : r->bytes));
 	control_put_int(o, "duration_ms",
-		is_live ? (int64_t)live->stats.rec_duration_ms :
-			  r->duration_ms);
+	    is_live ? (int64_t)live->stats.rec_duration_ms : r->duration_ms);
 	control_put_opt(o, "started_ms", r->started_ms);
 	control_put_opt(o, "finished_ms", r->finished_ms);
 	control_put_int(o, "gaps", is_live ? live->stats.rec_gaps : r->gaps);
@@ -170,7 +169,7 @@ control_info(struct control_client *cl, const json_t *req)
 
 	if (store_session_find(m->store, live ? live->id : ref, &row) < 0) {
 		control_error(cl, MANAGER_NOT_FOUND,
-			"there is no session %s, or more than one", ref);
+		    "there is no session %s, or more than one", ref);
 		return;
 	}
 	s = control_session_row(m, &row);

@@ -24,7 +24,8 @@ control_session(struct control_client *cl, const json_t *req)
 	int rc;
 
 	if (!ref) {
-		control_error(cl, MANAGER_USAGE, "the request names no session");
+		control_error(
+		    cl, MANAGER_USAGE, "the request names no session");
 		return NULL;
 	}
 	s = manager_find(cl->c->m, ref);
@@ -33,16 +34,16 @@ control_session(struct control_client *cl, const json_t *req)
 	rc = store_session_find(cl->c->m->store, ref, &row);
 	if (rc == -ENOTUNIQ) {
 		control_error(cl, MANAGER_NOT_FOUND,
-			"more than one session begins with %s", ref);
+		    "more than one session begins with %s", ref);
 		return NULL;
 	}
 	if (rc < 0) {
-		control_error(cl, MANAGER_NOT_FOUND, "there is no session %s",
-			ref);
+		control_error(
+		    cl, MANAGER_NOT_FOUND, "there is no session %s", ref);
 		return NULL;
 	}
-	control_error(cl, MANAGER_NOT_FOUND, "session %s has ended (%s)", row.id,
-		store_status_name(row.status));
+	control_error(cl, MANAGER_NOT_FOUND, "session %s has ended (%s)",
+	    row.id, store_status_name(row.status));
 	store_session_release(&row);
 	return NULL;
 }
@@ -114,8 +115,8 @@ control_new_verb(struct control_client *cl, const json_t *req)
 		.argv = argv,
 	};
 
-	cl->pending = manager_create(
-		cl->c->m, &cl->who, &spec, control_on_answer, cl);
+	cl->pending =
+	    manager_create(cl->c->m, &cl->who, &spec, control_on_answer, cl);
 	strv_free(env);
 	strv_free(argv);
 }
@@ -132,8 +133,8 @@ control_attach_verb(struct control_client *cl, const json_t *req)
 	const char *plus = strchr(ref, '+');
 	size_t n = plus ? (size_t)(plus - ref) : strlen(ref);
 
-	viewer.flags = VIEWER_REPLAY | VIEWER_FOLLOW |
-		(is_view ? 0 : VIEWER_MAY_TYPE);
+	viewer.flags =
+	    VIEWER_REPLAY | VIEWER_FOLLOW | (is_view ? 0 : VIEWER_MAY_TYPE);
 	if (is_view || strncmp(ref, "ses-", 4) == 0) {
 		if (!s && !plus && strncmp(ref, "ses-", 4) != 0) {
 			snprintf(name, sizeof(name), "default");
@@ -143,21 +144,22 @@ control_attach_verb(struct control_client *cl, const json_t *req)
 			s = control_session(cl, req);
 		if (s)
 			cl->pending = manager_attach_session(cl->c->m, &cl->who,
-				s, &viewer, control_on_answer, cl);
+			    s, &viewer, control_on_answer, cl);
 		return;
 	}
-	if (n >= sizeof(sandbox) || (plus && strlen(plus + 1) >= sizeof(name))) {
+	if (n >= sizeof(sandbox) ||
+	    (plus && strlen(plus + 1) >= sizeof(name))) {
 		control_error(cl, MANAGER_USAGE, "that name is too long");
 		return;
 	}
 	snprintf(sandbox, sizeof(sandbox), "%.*s", (int)n, ref);
-	snprintf(name, sizeof(name), "%s",
-		plus && plus[1] ? plus + 1 : "default");
+	snprintf(
+	    name, sizeof(name), "%s", plus && plus[1] ? plus + 1 : "default");
 	snprintf(run.term, sizeof(run.term), "%s",
-		control_str(req, "term", "xterm-256color"));
+	    control_str(req, "term", "xterm-256color"));
 	run.env = control_strv(req, "env", CONTROL_ENV_MAX);
-	cl->pending = manager_attach(cl->c->m, &cl->who, sandbox, name, &run,
-		control_on_answer, cl);
+	cl->pending = manager_attach(
+	    cl->c->m, &cl->who, sandbox, name, &run, control_on_answer, cl);
 	strv_free(run.env);
 }
 
@@ -176,7 +178,7 @@ control_kill(struct control_client *cl, const json_t *req)
 	if (!s)
 		return;
 	store_audit(cl->c->m->store, "kill", cl->who.identity, NULL, s->sandbox,
-		s->id, name ? name : "stop");
+	    s->id, name ? name : "stop");
 	if (name)
 		wire_send(&s->wire, FRAME_KILL, (uint8_t)sig, 0, NULL, 0);
 	else
@@ -193,23 +195,23 @@ control_rm(struct control_client *cl, const json_t *req)
 
 	if (manager_find(cl->c->m, ref)) {
 		control_error(cl, MANAGER_CONFLICT,
-			"session %s is running; kill it first", ref);
+		    "session %s is running; kill it first", ref);
 		return;
 	}
 	rc = store_session_find(cl->c->m->store, ref, &row);
 	if (rc < 0) {
-		control_error(cl, MANAGER_NOT_FOUND, "there is no session %s",
-			ref);
+		control_error(
+		    cl, MANAGER_NOT_FOUND, "there is no session %s", ref);
 		return;
 	}
 	rc = store_session_delete(cl->c->m->store, row.id);
 	if (rc < 0)
 		control_error(cl, MANAGER_FAILED, "cannot forget %s: %s",
-			row.id, strerrordesc_np(-rc));
+		    row.id, strerrordesc_np(-rc));
 	else
 		control_ok(cl, NULL);
 	store_audit(cl->c->m->store, "rm", cl->who.identity, NULL, row.sandbox,
-		NULL, row.id);
+	    NULL, row.id);
 	store_session_release(&row);
 }
 
@@ -225,7 +227,7 @@ control_send_verb(struct control_client *cl, const json_t *req)
 		return;
 	bytes = xmalloc(len + 1);
 	if (sodium_base642bin(bytes, len + 1, b64, len, NULL, &n, NULL,
-		    sodium_base64_VARIANT_ORIGINAL) != 0) {
+		sodium_base64_VARIANT_ORIGINAL) != 0) {
 		control_error(cl, MANAGER_USAGE, "data is not base64");
 		return;
 	}
@@ -246,8 +248,7 @@ control_eof(struct control_client *cl, const json_t *req)
 		return;
 	if (s->is_pty) {
 		control_error(cl, MANAGER_CONFLICT,
-			"session %s has a terminal; send it ctrl-d instead",
-			s->id);
+		    "session %s has a terminal; send it ctrl-d instead", s->id);
 		return;
 	}
 	wire_send(&s->wire, FRAME_INPUT_EOF, 0, 0, NULL, 0);
@@ -264,14 +265,14 @@ control_resize(struct control_client *cl, const json_t *req)
 	if (!s)
 		return;
 	if (size.cols < 1 || size.rows < 1 || size.cols > UINT16_MAX ||
-		size.rows > UINT16_MAX) {
-		control_error(cl, MANAGER_USAGE,
-			"a size is COLSxROWS, each 1 to 65535");
+	    size.rows > UINT16_MAX) {
+		control_error(
+		    cl, MANAGER_USAGE, "a size is COLSxROWS, each 1 to 65535");
 		return;
 	}
 	if (!s->is_pty) {
-		control_error(cl, MANAGER_CONFLICT,
-			"session %s has no terminal", s->id);
+		control_error(
+		    cl, MANAGER_CONFLICT, "session %s has no terminal", s->id);
 		return;
 	}
 	buf_put_u32(&b, size.cols);
@@ -288,13 +289,13 @@ control_tail(struct control_client *cl, const json_t *req)
 	bool is_follow = json_is_true(json_object_get(req, "follow"));
 	struct wire_viewer viewer = {
 		.flags = VIEWER_REPLAY | VIEWER_RAW_TAIL |
-			(is_follow ? VIEWER_FOLLOW : 0),
+			 (is_follow ? VIEWER_FOLLOW : 0),
 		.tail_lines = control_u32(req, "lines"),
 	};
 
 	if (s)
-		cl->pending = manager_attach_session(cl->c->m, &cl->who, s,
-			&viewer, control_on_answer, cl);
+		cl->pending = manager_attach_session(
+		    cl->c->m, &cl->who, s, &viewer, control_on_answer, cl);
 }
 
 static void
@@ -305,15 +306,15 @@ control_rec_cat(struct control_client *cl, const json_t *req)
 	json_t *o;
 	int fd;
 
-	if (store_recording_find(cl->c->m->store,
-		    control_str(req, "recording", ""), &r) < 0) {
+	if (store_recording_find(
+		cl->c->m->store, control_str(req, "recording", ""), &r) < 0) {
 		control_error(cl, MANAGER_NOT_FOUND, "there is no recording %s",
-			control_str(req, "recording", ""));
+		    control_str(req, "recording", ""));
 		return;
 	}
 	if (strcmp(r.state, "pruned") == 0) {
 		control_error(cl, MANAGER_NOT_FOUND,
-			"the recording of %s was pruned", r.session_id);
+		    "the recording of %s was pruned", r.session_id);
 		return;
 	}
 	fd = recordings_open(cl->c->m, &r, &e);
@@ -322,7 +323,7 @@ control_rec_cat(struct control_client *cl, const json_t *req)
 		return;
 	}
 	store_audit(cl->c->m->store, "recording_read", cl->who.identity, NULL,
-		r.sandbox, r.session_id, NULL);
+	    r.sandbox, r.session_id, NULL);
 	o = json_object();
 	json_object_set_new(o, "state", json_string(r.state));
 	control_ok_fd(cl, o, "recording", fd);
@@ -334,8 +335,8 @@ control_rec_flush(struct control_client *cl, const json_t *req)
 	struct session *s = control_session(cl, req);
 
 	if (s)
-		cl->pending = manager_flush_recording(
-			cl->c->m, s, control_on_answer, cl);
+		cl->pending =
+		    manager_flush_recording(cl->c->m, s, control_on_answer, cl);
 }
 
 static const struct {

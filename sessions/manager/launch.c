@@ -19,14 +19,15 @@
 #include "conf/conf.h"
 #include "sessions/manager/session.h"
 
-#define LAUNCH_PATH    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#define LAUNCH_COLS    80
-#define LAUNCH_ROWS    24
-#define LAUNCH_DIM_MAX 65535
+#define LAUNCH_PATH \
+	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define LAUNCH_COLS     80
+#define LAUNCH_ROWS     24
+#define LAUNCH_DIM_MAX  65535
 #define LAUNCH_INDEX_MS 10000
 
 /* Never taken from a client, whatever session.env_accept says. */
-#define LAUNCH_ENV_NEVER \
+#define LAUNCH_ENV_NEVER                                                  \
 	"LD_*,PATH,SHELL,IFS,HOME,USER,LOGNAME,ENV,BASH_ENV,BASH_FUNC_*," \
 	"PS4,SHELLOPTS,BASHOPTS,PYTHON*,PERL*,BERTH_*,SSH_*"
 
@@ -60,7 +61,7 @@ launch_env_is_name(const char *s, size_t n)
 		char c = s[i];
 
 		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-			    c == '_' || (i > 0 && c >= '0' && c <= '9')))
+			c == '_' || (i > 0 && c >= '0' && c <= '9')))
 			return false;
 	}
 	return n > 0;
@@ -68,22 +69,23 @@ launch_env_is_name(const char *s, size_t n)
 
 /* What a client sent goes through the allow list; the rest is ours. */
 static void
-launch_env_client(struct launch_env *env, char *const *pairs, const char *accept)
+launch_env_client(
+    struct launch_env *env, char *const *pairs, const char *accept)
 {
 	for (; pairs && *pairs; pairs++) {
 		size_t n = strcspn(*pairs, "=");
 		autofree char *name = xstrndup(*pairs, n);
 
 		if ((*pairs)[n] == '=' && launch_env_is_name(name, n) &&
-			text_glob_list(accept, name) &&
-			!text_glob_list(LAUNCH_ENV_NEVER, name))
+		    text_glob_list(accept, name) &&
+		    !text_glob_list(LAUNCH_ENV_NEVER, name))
 			launch_env_add(env, xstrdup(*pairs));
 	}
 }
 
 static void
 launch_env_build(struct launch_env *env, const struct session *s,
-	const struct launch_spec *spec, const struct sandbox_place *place)
+    const struct launch_spec *spec, const struct sandbox_place *place)
 {
 	const char *accept = s->m->conf->session.env_accept;
 
@@ -98,10 +100,10 @@ launch_env_build(struct launch_env *env, const struct session *s,
 	launch_env_add(env, xasprintf("BERTH_SANDBOX=%s", s->sandbox));
 	launch_env_add(env, xasprintf("BERTH_SESSION=%s", s->id));
 	if (spec->flags & LAUNCH_PTY)
-		launch_env_add(env,
-			xasprintf("TERM=%s",
-				spec->term && spec->term[0] ? spec->term :
-							      "xterm-256color"));
+		launch_env_add(
+		    env, xasprintf("TERM=%s", spec->term && spec->term[0]
+						  ? spec->term
+						  : "xterm-256color"));
 }
 
 static uint32_t
@@ -114,14 +116,14 @@ launch_dim(uint32_t v, uint32_t fallback)
 
 static void
 launch_argv(const struct launch_spec *spec, const struct sandbox_place *place,
-	char **argv)
+    char **argv)
 {
 	char *shell = (char *)(uintptr_t)place->shell;
 
 	argv[0] = shell;
 	argv[1] = argv[2] = argv[3] = NULL;
 	if (spec->command) {
-		argv[1] = (char *)(uintptr_t)"-c";
+		argv[1] = (char *)(uintptr_t) "-c";
 		argv[2] = (char *)(uintptr_t)spec->command;
 	}
 }
@@ -152,7 +154,7 @@ launch_lock(struct session *s, struct err *e)
 
 	snprintf(name, sizeof(name), "%s.lock", s->id);
 	fd = openat(s->m->locks_fd, name,
-		O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot make the lock %s", name);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -163,8 +165,8 @@ launch_lock(struct session *s, struct err *e)
 static int
 launch_keeper(struct session *s, struct err *e)
 {
-	char *argv[] = { (char *)(uintptr_t)"berth-session", s->id, NULL };
-	char *env[] = { (char *)(uintptr_t)"PATH=" LAUNCH_PATH, NULL, NULL };
+	char *argv[] = { (char *)(uintptr_t) "berth-session", s->id, NULL };
+	char *env[] = { (char *)(uintptr_t) "PATH=" LAUNCH_PATH, NULL, NULL };
 	autoclose int lock_fd = -1, listen_fd = -1, keeper_end = -1;
 	char name[STORE_ID_MAX + 8];
 	autofree char *asan = NULL;
@@ -183,9 +185,10 @@ launch_keeper(struct session *s, struct err *e)
 		return err_sys(e, rc, "no descriptor for the keeper");
 	keeper_end = pair[1];
 	if (getenv("ASAN_OPTIONS"))
-		env[1] = asan = xasprintf("ASAN_OPTIONS=%s", getenv("ASAN_OPTIONS"));
+		env[1] = asan =
+		    xasprintf("ASAN_OPTIONS=%s", getenv("ASAN_OPTIONS"));
 	pid = proc_spawn(s->m->keeper_path, argv, env,
-		(int[]){ keeper_end, lock_fd, listen_fd }, 3, &pidfd);
+	    (int[]){ keeper_end, lock_fd, listen_fd }, 3, &pidfd);
 	if (pid < 0) {
 		close(pair[0]);
 		return err_sys(e, pid, "cannot run %s", s->m->keeper_path);
@@ -198,7 +201,7 @@ launch_keeper(struct session *s, struct err *e)
 /* Tells the keeper all it must know. */
 static void
 launch_tell(struct session *s, const struct launch_spec *spec,
-	const struct sandbox_place *place, char *const *argv, int rec_fd)
+    const struct sandbox_place *place, char *const *argv, int rec_fd)
 {
 	const struct conf *c = s->m->conf;
 	struct launch_env env = { 0 };
@@ -215,7 +218,7 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 		.rec_index_ms = LAUNCH_INDEX_MS,
 		.resize_policy = (uint32_t)c->session.resize,
 		.size = { s->stats.cols, s->stats.rows, spec->size.xpixel,
-			spec->size.ypixel },
+		    spec->size.ypixel },
 	};
 	struct buf b = { 0 };
 
@@ -227,7 +230,7 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 		l.flags |= LAUNCH_SETUID;
 	snprintf(l.sid, sizeof(l.sid), "%s", s->id);
 	snprintf(l.title, sizeof(l.title), "%s+%s", s->sandbox,
-		s->name[0] ? s->name : "exec");
+	    s->name[0] ? s->name : "exec");
 	snprintf(l.user, sizeof(l.user), "%s", place->user);
 	launch_env_build(&env, s, spec, place);
 	l.path = argv[0];
@@ -235,8 +238,8 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 	l.env = env.v;
 	l.cwd = s->cwd;
 	wire_launch_encode(&b, &l);
-	wire_send_fd(&s->wire, FRAME_LAUNCH, 0, 0, buf_head(&b), buf_len(&b),
-		rec_fd);
+	wire_send_fd(
+	    &s->wire, FRAME_LAUNCH, 0, 0, buf_head(&b), buf_len(&b), rec_fd);
 	buf_release(&b);
 	for (size_t i = 0; i < env.n; i++)
 		free(env.v[i]);
@@ -244,7 +247,7 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 
 static enum manager_code
 launch_sandbox(struct manager *m, const char *name, struct session *s,
-	struct sandbox_place *place, struct err *e)
+    struct sandbox_place *place, struct err *e)
 {
 	struct store_sandbox row = { 0 };
 	const struct sandbox_provider *p;
@@ -254,16 +257,15 @@ launch_sandbox(struct manager *m, const char *name, struct session *s,
 		err_set(e, rc, "there is no sandbox %s", name);
 		return MANAGER_NOT_FOUND;
 	}
-	p = sandbox_find(rc == 0 ? row.provider :
-				   m->conf->access.default_template,
-		e);
+	p = sandbox_find(
+	    rc == 0 ? row.provider : m->conf->access.default_template, e);
 	if (!p || p->provision(name, e) < 0 || p->exec(name, place, e) < 0)
 		return MANAGER_FAILED;
 	if (rc == -ENOENT) {
 		snprintf(row.name, sizeof(row.name), "%s", name);
 		snprintf(row.provider, sizeof(row.provider), "%s", p->name);
 		snprintf(row.state, sizeof(row.state), "%s",
-			sandbox_phase_name(SANDBOX_RUNNING));
+		    sandbox_phase_name(SANDBOX_RUNNING));
 		row.created_ms = row.last_active_ms = clock_wall_ms();
 		rc = store_sandbox_insert(m->store, &row);
 	}
@@ -314,8 +316,8 @@ launch_recording(struct session *s, bool is_recorded)
 
 	if (!is_recorded || !s->m->conf->recording.enabled)
 		return -1;
-	fd = recordings_create(s->m, s->sandbox, s->id, row.path,
-		sizeof(row.path), &e);
+	fd = recordings_create(
+	    s->m, s->sandbox, s->id, row.path, sizeof(row.path), &e);
 	if (fd < 0) {
 		log_err("recording_failed", "sid", s->id, "why", e.msg, NULL);
 		return fd == -1 ? -EPERM : fd;
@@ -334,7 +336,7 @@ launch_count(struct manager *m, const char *sandbox)
 	struct list *pos, *tmp;
 	unsigned n = 0;
 
-	list_for_each(pos, tmp, &m->sessions) {
+	list_for_each (pos, tmp, &m->sessions) {
 		struct session *s = list_entry(pos, struct session, node);
 
 		if (s->phase != PHASE_ENDED && strcmp(s->sandbox, sandbox) == 0)
@@ -359,13 +361,13 @@ launch_fill(struct session *s, const struct launch_spec *spec)
 /* Everything after the row exists; on failure the row is closed as failed. */
 static enum manager_code
 launch_start(struct session *s, const struct launch_spec *spec,
-	const struct sandbox_place *place, char *const *argv, struct err *e)
+    const struct sandbox_place *place, char *const *argv, struct err *e)
 {
 	int rec_fd = launch_recording(s, spec->is_recorded);
 	int rc;
 
 	if (rec_fd < -1 &&
-		s->m->conf->recording.on_error == CONF_ON_ERROR_STOP) {
+	    s->m->conf->recording.on_error == CONF_ON_ERROR_STOP) {
 		err_set(e, rec_fd, "the recording cannot be made");
 		session_lost(s, e->msg);
 		return MANAGER_FAILED;
@@ -383,7 +385,7 @@ launch_start(struct session *s, const struct launch_spec *spec,
 
 enum manager_code
 launch_session(struct manager *m, const struct principal *who,
-	const struct launch_spec *spec, struct session **out, char *why)
+    const struct launch_spec *spec, struct session **out, char *why)
 {
 	struct sandbox_place place = { 0 };
 	struct err e = { 0 };
@@ -395,9 +397,10 @@ launch_session(struct manager *m, const struct principal *who,
 		snprintf(why, 256, "berth is shutting down");
 		return MANAGER_FAILED;
 	}
-	if (launch_count(m, spec->sandbox) >= m->conf->session.max_per_sandbox) {
+	if (launch_count(m, spec->sandbox) >=
+	    m->conf->session.max_per_sandbox) {
 		snprintf(why, 256, "sandbox %s has the most sessions allowed",
-			spec->sandbox);
+		    spec->sandbox);
 		return MANAGER_REFUSED;
 	}
 	s = session_new(m);
@@ -414,17 +417,17 @@ launch_session(struct manager *m, const struct principal *who,
 		session_free(s);
 		return code;
 	}
-	code = launch_start(
-		s, spec, &place, spec->argv ? spec->argv : argv, &e);
+	code =
+	    launch_start(s, spec, &place, spec->argv ? spec->argv : argv, &e);
 	if (code != MANAGER_OK) {
 		snprintf(why, 256, "%s", e.msg);
 		session_free(s);
 		return code;
 	}
 	log_info("session_created", "sid", s->id, "sandbox", s->sandbox, "name",
-		s->name, "identity", who->identity, NULL);
+	    s->name, "identity", who->identity, NULL);
 	store_audit(m->store, "session_create", who->identity, who->remote_addr,
-		s->sandbox, s->id, s->name[0] ? s->name : NULL);
+	    s->sandbox, s->id, s->name[0] ? s->name : NULL);
 	*out = s;
 	return MANAGER_OK;
 }

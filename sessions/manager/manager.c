@@ -82,8 +82,8 @@ manager_collect(const struct store_session *r, void *arg)
 
 	if (left->n == left->cap) {
 		left->cap = left->cap ? 2 * left->cap : 64;
-		left->rows = xrealloc(
-			left->rows, left->cap * sizeof(*left->rows));
+		left->rows =
+		    xrealloc(left->rows, left->cap * sizeof(*left->rows));
 	}
 	left->rows[left->n] = *r;
 	left->rows[left->n].argv = r->argv ? xstrdup(r->argv) : NULL;
@@ -109,7 +109,7 @@ manager_revive(struct manager *m, const struct store_session *r)
 	s->argv_json = r->argv ? xstrdup(r->argv) : NULL;
 	s->cwd = r->cwd ? xstrdup(r->cwd) : NULL;
 	if (store_recording_find(m->store, r->id, &rec) == 0 &&
-		strcmp(rec.state, "open") == 0) {
+	    strcmp(rec.state, "open") == 0) {
 		s->recording_id = rec.id;
 		s->recording_ms = rec.started_ms;
 		s->stats.rec_bytes = rec.bytes;
@@ -151,8 +151,8 @@ manager_reconcile(struct manager *m)
 
 int
 manager_new(struct event_base *base, const struct conf *conf,
-	struct store *store, const struct manager_paths *paths,
-	struct manager **out, struct err *e)
+    struct store *store, const struct manager_paths *paths,
+    struct manager **out, struct err *e)
 {
 	struct manager *m = xcalloc(1, sizeof(*m));
 
@@ -189,12 +189,12 @@ manager_free(struct manager *m)
 
 	if (!m)
 		return;
-	list_for_each(pos, tmp, &m->sessions) {
+	list_for_each (pos, tmp, &m->sessions) {
 		struct session *s = list_entry(pos, struct session, node);
 
 		while (!list_empty(&s->requests))
-			request_free(list_entry(
-				s->requests.next, struct request, node));
+			request_free(
+			    list_entry(s->requests.next, struct request, node));
 		session_free(s);
 	}
 	store_on_queued(m->store, NULL, NULL);
@@ -224,7 +224,7 @@ manager_find(struct manager *m, const char *ref)
 	struct session *found = NULL;
 	size_t n = strlen(ref);
 
-	list_for_each(pos, tmp, &m->sessions) {
+	list_for_each (pos, tmp, &m->sessions) {
 		struct session *s = list_entry(pos, struct session, node);
 		char full[2 * STORE_NAME_MAX + 2];
 
@@ -232,7 +232,7 @@ manager_find(struct manager *m, const char *ref)
 			continue;
 		snprintf(full, sizeof(full), "%s+%s", s->sandbox, s->name);
 		if (strcmp(s->id, ref) == 0 ||
-			(s->name[0] && strcmp(full, ref) == 0))
+		    (s->name[0] && strcmp(full, ref) == 0))
 			return s;
 		if (n > 4 && strncmp(s->id, ref, n) == 0) {
 			if (found)
@@ -249,9 +249,8 @@ manager_is_empty(const struct manager *m)
 	const struct list *pos;
 
 	for (pos = m->sessions.next; pos != &m->sessions; pos = pos->next) {
-		const struct session *s =
-			list_entry((struct list *)(uintptr_t)pos,
-				struct session, node);
+		const struct session *s = list_entry(
+		    (struct list *)(uintptr_t)pos, struct session, node);
 
 		if (s->phase != PHASE_ENDED)
 			return false;
@@ -283,8 +282,8 @@ manager_on_close_tick(evutil_socket_t fd, short what, void *arg)
 }
 
 void
-manager_close(struct manager *m, bool kill_all, void (*done)(void *arg),
-	void *arg)
+manager_close(
+    struct manager *m, bool kill_all, void (*done)(void *arg), void *arg)
 {
 	uint64_t grace_ms = m->conf->session.stop_grace_ms;
 	struct timeval now = { 0, 0 };
@@ -294,12 +293,12 @@ manager_close(struct manager *m, bool kill_all, void (*done)(void *arg),
 	m->close_done = done;
 	m->close_arg = arg;
 	m->close_deadline_ms =
-		clock_mono_ms() + (int64_t)grace_ms + MANAGER_CLOSE_MS;
-	m->close_ev = evtimer_new(m->base,
-		kill_all ? manager_on_close_tick : manager_on_close, m);
+	    clock_mono_ms() + (int64_t)grace_ms + MANAGER_CLOSE_MS;
+	m->close_ev = evtimer_new(
+	    m->base, kill_all ? manager_on_close_tick : manager_on_close, m);
 	if (!m->close_ev)
 		abort();
-	list_for_each(pos, tmp, &m->sessions) {
+	list_for_each (pos, tmp, &m->sessions) {
 		struct session *s = list_entry(pos, struct session, node);
 
 		if (kill_all && s->phase != PHASE_ENDED)

@@ -25,7 +25,11 @@ struct request;
 struct session;
 struct store;
 
-enum role { ROLE_VIEWER, ROLE_WRITER, ROLE_OWNER };
+enum role {
+	ROLE_VIEWER,
+	ROLE_WRITER,
+	ROLE_OWNER
+};
 
 /* "viewer", "writer", "owner". */
 const char *role_name(enum role r);
@@ -43,8 +47,9 @@ enum manager_code {
 
 /* Who asks. The strings are copied by whoever keeps them. */
 struct principal {
-	char identity[WIRE_IDENTITY_MAX]; /* comment of the key, else fingerprint */
-	char fingerprint[96]; /* "SHA256:..." or "" on the control socket */
+	char identity
+	    [WIRE_IDENTITY_MAX]; /* comment of the key, else fingerprint */
+	char fingerprint[96];    /* "SHA256:..." or "" on the control socket */
 	enum role role;
 	bool is_admin;
 	bool may_pty;
@@ -58,9 +63,9 @@ void principal_release(struct principal *p);
 
 /* True if the globs of P allow sandbox and (unless NULL) session. */
 bool principal_may_use(
-	const struct principal *p, const char *sandbox, const char *session);
+    const struct principal *p, const char *sandbox, const char *session);
 
-/* A session's name: a sandbox's alphabet plus `+`, and not `exec`. */
+/* A session's name: a sandbox's alphabet plus `+`, and not `admin` or `exec`. */
 bool manager_name_is_valid(const char *name);
 
 /*
@@ -74,8 +79,8 @@ struct manager_paths {
 	const char *keeper_path; /* absolute path of berth-session */
 };
 int manager_new(struct event_base *base, const struct conf *conf,
-	struct store *store, const struct manager_paths *paths,
-	struct manager **out, struct err *e);
+    struct store *store, const struct manager_paths *paths,
+    struct manager **out, struct err *e);
 void manager_free(struct manager *m);
 
 /* Called after the configuration was read again; CONF replaces the old one. */
@@ -83,8 +88,8 @@ void manager_reconfigure(struct manager *m, const struct conf *conf);
 
 /* Runs at SIGTERM: with KILL_ALL every session is stopped in order; DONE is
  * called when the last is gone or the grace is over. */
-void manager_close(struct manager *m, bool kill_all, void (*done)(void *arg),
-	void *arg);
+void manager_close(
+    struct manager *m, bool kill_all, void (*done)(void *arg), void *arg);
 
 /*
  * The answer to attach, run and create: CODE is MANAGER_OK and then FD (owned
@@ -106,29 +111,29 @@ typedef void (*manager_answer_fn)(const struct manager_answer *a, void *arg);
  * gives terminal, size and environment. A viewer only attaches to what runs.
  */
 struct request *manager_attach(struct manager *m, const struct principal *who,
-	const char *sandbox, const char *name, const struct wire_run *run,
-	manager_answer_fn fn, void *arg);
+    const char *sandbox, const char *name, const struct wire_run *run,
+    manager_answer_fn fn, void *arg);
 
 /* Starts a private process bound to the link that is handed back. */
 struct request *manager_run(struct manager *m, const struct principal *who,
-	const char *sandbox, const struct wire_run *run, manager_answer_fn fn,
-	void *arg);
+    const char *sandbox, const struct wire_run *run, manager_answer_fn fn,
+    void *arg);
 
 /* A lingering session without a viewer; the answer has no descriptor. */
 struct manager_new_session {
 	const char *sandbox, *name; /* name NULL: "default" */
 	bool is_pty;
 	const char *cwd; /* NULL: the workspace; else below it or absolute */
-	char **env; /* NAME=VALUE; may be NULL */
-	char **argv; /* NULL: the login shell */
+	char **env;      /* NAME=VALUE; may be NULL */
+	char **argv;     /* NULL: the login shell */
 };
 struct request *manager_create(struct manager *m, const struct principal *who,
-	const struct manager_new_session *spec, manager_answer_fn fn, void *arg);
+    const struct manager_new_session *spec, manager_answer_fn fn, void *arg);
 
 /* Attach to a session by id: for the command line. FLAGS: VIEWER_*. */
 struct request *manager_attach_session(struct manager *m,
-	const struct principal *who, struct session *s,
-	const struct wire_viewer *viewer, manager_answer_fn fn, void *arg);
+    const struct principal *who, struct session *s,
+    const struct wire_viewer *viewer, manager_answer_fn fn, void *arg);
 
 /* Forgets the request: its function is not called any more. NULL is fine. */
 void manager_cancel(struct request *r);
@@ -137,7 +142,7 @@ void manager_cancel(struct request *r);
 struct session *manager_find(struct manager *m, const char *ref);
 
 /* FlushRecording: asks the keeper to write and fdatasync; FN hears when. */
-struct request *manager_flush_recording(struct manager *m, struct session *s,
-	manager_answer_fn fn, void *arg);
+struct request *manager_flush_recording(
+    struct manager *m, struct session *s, manager_answer_fn fn, void *arg);
 
 #endif

@@ -41,7 +41,7 @@ principal_release(struct principal *p)
 
 bool
 principal_may_use(
-	const struct principal *p, const char *sandbox, const char *session)
+    const struct principal *p, const char *sandbox, const char *session)
 {
 	if (p->sandbox_globs && !text_glob_list(p->sandbox_globs, sandbox))
 		return false;

@@ -29,7 +29,7 @@ recordings_dir(struct manager *m, const char *sandbox, struct err *e)
 
 int
 recordings_create(struct manager *m, const char *sandbox, const char *sid,
-	char *path_out, size_t path_size, struct err *e)
+    char *path_out, size_t path_size, struct err *e)
 {
 	autoclose int dir_fd = recordings_dir(m, sandbox, e);
 	char name[STORE_ID_MAX + 8];
@@ -38,12 +38,12 @@ recordings_create(struct manager *m, const char *sandbox, const char *sid,
 	if (dir_fd < 0)
 		return dir_fd;
 	snprintf(name, sizeof(name), "%s.cast", sid);
-	n = snprintf(path_out, path_size, "%s/%s/%s", m->recordings_dir,
-		sandbox, name);
+	n = snprintf(
+	    path_out, path_size, "%s/%s/%s", m->recordings_dir, sandbox, name);
 	if (n < 0 || (size_t)n >= path_size)
 		return err_set(e, -ENAMETOOLONG, "recording.dir is too long");
 	fd = openat(dir_fd, name,
-		O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot make %s", path_out);
 	return fd;
@@ -51,7 +51,7 @@ recordings_create(struct manager *m, const char *sandbox, const char *sid,
 
 int
 recordings_open(
-	struct manager *m, const struct store_recording *r, struct err *e)
+    struct manager *m, const struct store_recording *r, struct err *e)
 {
 	autoclose int dir_fd = recordings_dir(m, r->sandbox, e);
 	char name[STORE_ID_MAX + 8];
@@ -63,7 +63,7 @@ recordings_open(
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot open the recording of %s",
-			r->session_id);
+		    r->session_id);
 	return fd;
 }
 
@@ -77,13 +77,13 @@ recordings_prune(struct manager *m, const struct store_recording *r)
 	snprintf(name, sizeof(name), "%s.cast", r->session_id);
 	if (dir_fd < 0 || (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)) {
 		log_err("prune_failed", "sid", r->session_id, "why",
-			dir_fd < 0 ? e.msg : strerrordesc_np(errno), NULL);
+		    dir_fd < 0 ? e.msg : strerrordesc_np(errno), NULL);
 		return false;
 	}
 	store_recording_finished(m->store, r->id, "pruned", r->bytes,
-		r->duration_ms, r->finished_ms, r->gaps);
+	    r->duration_ms, r->finished_ms, r->gaps);
 	store_audit(m->store, "recording_prune", NULL, NULL, r->sandbox,
-		r->session_id, NULL);
+	    r->session_id, NULL);
 	log_info("recording_pruned", "sid", r->session_id, NULL);
 	return true;
 }
@@ -102,7 +102,7 @@ recordings_on_sweep(evutil_socket_t fd, short what, void *arg)
 {
 	struct manager *m = arg;
 	int64_t before =
-		clock_wall_ms() - (int64_t)m->conf->recording.retention_ms;
+	    clock_wall_ms() - (int64_t)m->conf->recording.retention_ms;
 	struct timeval soon = { 0, 10000 };
 	struct store_recording *rows;
 	size_t n, n_pruned = 0;

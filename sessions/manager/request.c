@@ -28,17 +28,16 @@ request_on_timer(evutil_socket_t fd, short what, void *arg)
 		request_answer(r, r->code, r->why, -1);
 		return;
 	case REQUEST_START:
-		request_answer(r, MANAGER_FAILED,
-			"the session did not start in time", -1);
+		request_answer(
+		    r, MANAGER_FAILED, "the session did not start in time", -1);
 		return;
 	case REQUEST_END:
 		request_answer(r, MANAGER_FAILED,
-			"the session is ending and does not finish; try again",
-			-1);
+		    "the session is ending and does not finish; try again", -1);
 		return;
 	default:
 		request_answer(r, MANAGER_FAILED,
-			"the session's keeper does not answer; try again", -1);
+		    "the session's keeper does not answer; try again", -1);
 	}
 }
 
@@ -50,7 +49,7 @@ request_copy(const char *s)
 
 struct request *
 request_new(struct manager *m, const struct principal *who,
-	manager_answer_fn fn, void *arg)
+    manager_answer_fn fn, void *arg)
 {
 	struct request *r = xcalloc(1, sizeof(*r));
 
@@ -113,7 +112,7 @@ request_fail(struct request *r, enum manager_code code, const char *fmt, ...)
 
 void
 request_answer(
-	struct request *r, enum manager_code code, const char *why, int fd)
+    struct request *r, enum manager_code code, const char *why, int fd)
 {
 	struct manager_answer a = {
 		.code = code,
@@ -138,13 +137,13 @@ request_attachment(struct request *r)
 	snprintf(a.session_id, sizeof(a.session_id), "%s", r->s->id);
 	snprintf(a.identity, sizeof(a.identity), "%s", r->who.identity);
 	snprintf(a.key_fingerprint, sizeof(a.key_fingerprint), "%s",
-		r->who.fingerprint);
+	    r->who.fingerprint);
 	snprintf(a.role, sizeof(a.role), "%s",
-		is_view ? "viewer" : role_name(r->who.role));
-	snprintf(a.remote_addr, sizeof(a.remote_addr), "%s",
-		r->who.remote_addr);
+	    is_view ? "viewer" : role_name(r->who.role));
+	snprintf(
+	    a.remote_addr, sizeof(a.remote_addr), "%s", r->who.remote_addr);
 	snprintf(a.client_version, sizeof(a.client_version), "%s",
-		r->who.client_version);
+	    r->who.client_version);
 	return store_attachment_insert(r->m->store, &a);
 }
 
@@ -159,13 +158,13 @@ request_ask(struct request *r)
 	/* A keeper that reads nothing any more gets no more descriptors. */
 	if (!link_has_fd_room(&r->s->wire.link)) {
 		request_fail(r, MANAGER_FAILED,
-			"the session's keeper does not answer; try again");
+		    "the session's keeper does not answer; try again");
 		return;
 	}
 	rc = fd_socketpair(pair, true);
 	if (rc < 0) {
 		request_fail(r, MANAGER_FAILED, "no descriptor is free: %s",
-			strerrordesc_np(-rc));
+		    strerrordesc_np(-rc));
 		return;
 	}
 	r->tag = ++r->m->next_tag;
@@ -174,10 +173,10 @@ request_ask(struct request *r)
 	r->viewer.attachment = (uint64_t)request_attachment(r);
 	wire_viewer_encode(&b, &r->viewer);
 	wire_send_fd(&r->s->wire, FRAME_VIEWER, 0, r->tag, buf_head(&b),
-		buf_len(&b), pair[1]);
+	    buf_len(&b), pair[1]);
 	buf_release(&b);
-	request_wait(r, REQUEST_ACK,
-		is_starting ? MANAGER_START_MS : MANAGER_ACK_MS);
+	request_wait(
+	    r, REQUEST_ACK, is_starting ? MANAGER_START_MS : MANAGER_ACK_MS);
 }
 
 void
@@ -209,9 +208,9 @@ request_attached(struct request *r)
 
 	s->n_attached++;
 	log_info("attach", "sid", s->id, "identity", r->who.identity, "addr",
-		r->who.remote_addr, NULL);
+	    r->who.remote_addr, NULL);
 	store_audit(r->m->store, "attach", r->who.identity, r->who.remote_addr,
-		s->sandbox, s->id, s->name[0] ? s->name : NULL);
+	    s->sandbox, s->id, s->name[0] ? s->name : NULL);
 	request_answer(r, MANAGER_OK, "", take_fd(&r->client_fd));
 }
 
@@ -220,7 +219,7 @@ request_on_started(struct session *s)
 {
 	struct list *pos, *tmp;
 
-	list_for_each(pos, tmp, &s->requests) {
+	list_for_each (pos, tmp, &s->requests) {
 		struct request *r = list_entry(pos, struct request, node);
 
 		if (r->state == REQUEST_START)
@@ -235,7 +234,7 @@ request_by_tag(struct session *s, uint16_t tag, enum request_state state)
 {
 	struct list *pos, *tmp;
 
-	list_for_each(pos, tmp, &s->requests) {
+	list_for_each (pos, tmp, &s->requests) {
 		struct request *r = list_entry(pos, struct request, node);
 
 		if (r->tag == tag && r->state == state)
@@ -261,12 +260,13 @@ request_on_ack(struct session *s, uint16_t tag, bool attached)
 		return;
 	}
 	store_attachment_ended(r->m->store, (int64_t)r->viewer.attachment,
-		clock_wall_ms(), 0, 0, 0);
+	    clock_wall_ms(), 0, 0, 0);
 	close(take_fd(&r->client_fd));
 	if (r->is_shell)
 		request_wait(r, REQUEST_END, MANAGER_START_MS);
 	else
-		request_answer(r, MANAGER_NOT_FOUND, "the session has ended", -1);
+		request_answer(
+		    r, MANAGER_NOT_FOUND, "the session has ended", -1);
 }
 
 void
@@ -283,14 +283,14 @@ request_on_end(struct session *s, bool has_started, const char *note)
 {
 	struct list *pos, *tmp;
 
-	list_for_each(pos, tmp, &s->requests) {
+	list_for_each (pos, tmp, &s->requests) {
 		struct request *r = list_entry(pos, struct request, node);
 
 		/* A start that failed would fail again. */
 		if (!r->is_shell || !has_started ||
-			++r->n_tries > REQUEST_TRIES_MAX) {
+		    ++r->n_tries > REQUEST_TRIES_MAX) {
 			request_fail(r, MANAGER_FAILED, "%s",
-				note ? note : "the session has ended");
+			    note ? note : "the session has ended");
 			continue;
 		}
 		list_remove(&r->node);

@@ -2,6 +2,8 @@
  * A live session: the link to its keeper, what the keeper tells, and the end.
  * Every change of state is a row before anybody hears of it.
  */
+#include "sessions/manager/session.h"
+
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -13,7 +15,6 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "conf/conf.h"
-#include "sessions/manager/session.h"
 
 struct session *
 session_new(struct manager *m)
@@ -50,12 +51,12 @@ session_by_name(struct manager *m, const char *sandbox, const char *name)
 {
 	struct list *pos, *tmp;
 
-	list_for_each(pos, tmp, &m->sessions) {
+	list_for_each (pos, tmp, &m->sessions) {
 		struct session *s = list_entry(pos, struct session, node);
 
 		if (s->phase != PHASE_ENDED && s->name[0] &&
-			strcmp(s->sandbox, sandbox) == 0 &&
-			strcmp(s->name, name) == 0)
+		    strcmp(s->sandbox, sandbox) == 0 &&
+		    strcmp(s->name, name) == 0)
 			return s;
 	}
 	return NULL;
@@ -66,7 +67,7 @@ session_by_id(struct manager *m, const char *id)
 {
 	struct list *pos, *tmp;
 
-	list_for_each(pos, tmp, &m->sessions) {
+	list_for_each (pos, tmp, &m->sessions) {
 		struct session *s = list_entry(pos, struct session, node);
 
 		if (s->phase != PHASE_ENDED && strcmp(s->id, id) == 0)
@@ -83,8 +84,8 @@ session_finish_recording(struct session *s, const char *state)
 	if (!s->recording_id)
 		return;
 	store_recording_finished(store, s->recording_id, state,
-		s->stats.rec_bytes, (int64_t)s->stats.rec_duration_ms,
-		clock_wall_ms(), s->stats.rec_gaps);
+	    s->stats.rec_bytes, (int64_t)s->stats.rec_duration_ms,
+	    clock_wall_ms(), s->stats.rec_gaps);
 	s->recording_id = 0;
 }
 
@@ -104,13 +105,13 @@ static void
 session_maybe_free(struct session *s)
 {
 	if (s->phase == PHASE_ENDED && s->keeper_pidfd < 0 &&
-		s->wire.is_closing)
+	    s->wire.is_closing)
 		session_free(s);
 }
 
 void
-session_end(struct session *s, const struct store_session_end *end,
-	const char *note)
+session_end(
+    struct session *s, const struct store_session_end *end, const char *note)
 {
 	struct store *store = s->m->store;
 	bool has_started;
@@ -120,9 +121,9 @@ session_end(struct session *s, const struct store_session_end *end,
 		return;
 	snprintf(code, sizeof(code), "%d", end->exit_code);
 	log_info("session_end", "sid", s->id, "sandbox", s->sandbox, "name",
-		s->name, "status", store_status_name(end->status), "code",
-		end->has_exit_code ? code : NULL, "signal", end->exit_signal,
-		"note", note, NULL);
+	    s->name, "status", store_status_name(end->status), "code",
+	    end->has_exit_code ? code : NULL, "signal", end->exit_signal,
+	    "note", note, NULL);
 	store_session_ended(store, s->id, end);
 	session_finish_recording(s, "truncated");
 	store_attachment_end_all(store, s->id, end->exited_ms);
@@ -139,8 +140,8 @@ void
 session_lost(struct session *s, const char *why)
 {
 	struct store_session_end end = {
-		.status = s->phase == PHASE_STARTING ? SESSION_FAILED :
-						       SESSION_LOST,
+		.status =
+		    s->phase == PHASE_STARTING ? SESSION_FAILED : SESSION_LOST,
 		.exited_ms = clock_wall_ms(),
 		.bytes_out = s->stats.bytes_out,
 		.bytes_in = s->stats.bytes_in,
@@ -167,7 +168,7 @@ session_on_hello(struct session *s, const struct frame *f)
 	struct wire_hello h;
 
 	if (wire_hello_decode(f->data, f->len, &h) < 0 ||
-		h.version != FRAME_VERSION)
+	    h.version != FRAME_VERSION)
 		return -EPROTO;
 	/* Empty right after the start; an adopted keeper tells all it knows. */
 	if (h.state == STATE_RUNNING && s->phase == PHASE_STARTING) {
@@ -236,7 +237,7 @@ session_on_viewer_gone(struct session *s, const struct frame *f)
 	if (s->n_attached)
 		s->n_attached--;
 	store_attachment_ended(s->m->store, (int64_t)id, clock_wall_ms(),
-		bytes_out, bytes_in, resyncs);
+	    bytes_out, bytes_in, resyncs);
 	return 0;
 }
 
@@ -252,7 +253,7 @@ session_on_index(struct session *s, const struct frame *f)
 
 		if (!r.failed && s->recording_id)
 			store_recording_index(s->m->store, s->recording_id,
-				(int64_t)t_ms, offset);
+			    (int64_t)t_ms, offset);
 	}
 	return reader_done(&r) ? 0 : -EPROTO;
 }
@@ -263,8 +264,8 @@ session_progress(struct session *s)
 	/* A process without a terminal has no size. */
 	if (!s->is_pty)
 		s->stats.cols = s->stats.rows = 0;
-	store_session_progress(s->m->store, s->id, s->stats.cols,
-		s->stats.rows, s->stats.bytes_out, s->stats.bytes_in);
+	store_session_progress(s->m->store, s->id, s->stats.cols, s->stats.rows,
+	    s->stats.bytes_out, s->stats.bytes_in);
 }
 
 static int
@@ -275,7 +276,7 @@ session_on_stats(struct session *s, const struct frame *f)
 	session_progress(s);
 	if (s->recording_id)
 		store_recording_progress(s->m->store, s->recording_id,
-			s->stats.rec_bytes, (int64_t)s->stats.rec_duration_ms);
+		    s->stats.rec_bytes, (int64_t)s->stats.rec_duration_ms);
 	return 0;
 }
 
@@ -290,13 +291,13 @@ session_on_exited(struct session *s, const struct frame *f)
 	s->stats = x.stats;
 	session_progress(s);
 	session_finish_recording(
-		s, x.rec_state == 1 ? "complete" : "truncated");
+	    s, x.rec_state == 1 ? "complete" : "truncated");
 	end.status = x.exit.is_signal ? SESSION_KILLED : SESSION_EXITED;
 	end.has_exit_code = !x.exit.is_signal;
 	end.exit_code = x.exit.is_signal ? 0 : (int)x.exit.value;
 	if (x.exit.is_signal)
 		snprintf(end.exit_signal, sizeof(end.exit_signal), "%s",
-			proc_signal_name((int)x.exit.value));
+		    proc_signal_name((int)x.exit.value));
 	end.exited_ms = (int64_t)x.exited_ms;
 	end.bytes_out = x.stats.bytes_out;
 	end.bytes_in = x.stats.bytes_in;
@@ -353,7 +354,7 @@ session_on_frame(struct wire *w, const struct frame *f)
 	}
 	if (rc < 0) {
 		log_err("keeper_protocol", "sid", s->id, "frame",
-			frame_name(f->type), NULL);
+		    frame_name(f->type), NULL);
 		wire_close(w, rc);
 	}
 }
@@ -393,7 +394,7 @@ session_on_reap(evutil_socket_t fd, short what, void *arg)
 	close(take_fd(&s->keeper_pidfd));
 	if (WIFSIGNALED(status))
 		log_err("keeper_killed", "sid", s->id, "signal",
-			proc_signal_name(WTERMSIG(status)), NULL);
+		    proc_signal_name(WTERMSIG(status)), NULL);
 	session_maybe_free(s);
 }
 
@@ -415,8 +416,8 @@ session_watch(struct session *s, int pidfd)
 	struct timeval tv = { MANAGER_START_MS / 1000, 0 };
 
 	s->keeper_pidfd = pidfd;
-	s->reap_ev = event_new(s->m->base, pidfd, EV_READ | EV_PERSIST,
-		session_on_reap, s);
+	s->reap_ev = event_new(
+	    s->m->base, pidfd, EV_READ | EV_PERSIST, session_on_reap, s);
 	s->start_ev = evtimer_new(s->m->base, session_on_start_timeout, s);
 	if (!s->reap_ev || !s->start_ev)
 		abort();

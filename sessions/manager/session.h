@@ -14,15 +14,15 @@
 #include "sessions/wire/wire.h"
 #include "store/store.h"
 
-#define MANAGER_ACK_MS    2000 /* no answer to an attach within this: it failed */
-#define MANAGER_START_MS  15000 /* no STARTED within this: it failed */
+#define MANAGER_ACK_MS   2000 /* no answer to an attach within this: it failed */
+#define MANAGER_START_MS 15000 /* no STARTED within this: it failed */
 
 struct manager {
 	struct event_base *base;
 	const struct conf *conf;
 	struct store *store;
 	int runtime_fd; /* borrowed */
-	int locks_fd; /* RUNTIME/sessions: locks and sockets of keepers */
+	int locks_fd;   /* RUNTIME/sessions: locks and sockets of keepers */
 	char *recordings_dir;
 	char *keeper_path;
 	uint64_t generation;
@@ -65,8 +65,8 @@ struct session {
 
 enum request_state {
 	REQUEST_START, /* waits for STARTED, has no viewer */
-	REQUEST_ACK, /* waits for VIEWER_ACK, and for STARTED before it */
-	REQUEST_END, /* met a dying session: waits for its end, then anew */
+	REQUEST_ACK,   /* waits for VIEWER_ACK, and for STARTED before it */
+	REQUEST_END,   /* met a dying session: waits for its end, then anew */
 	REQUEST_FLUSH, /* waits for OK */
 	REQUEST_ANSWER /* the answer is ready and goes out from the loop */
 };
@@ -80,10 +80,10 @@ struct request {
 	manager_answer_fn fn;
 	void *arg;
 	struct event *timer;
-	bool is_acked; /* the keeper attached it before the process started */
-	bool is_shell; /* may get a fresh session when it meets a dying one */
+	bool is_acked;   /* the keeper attached it before the process started */
+	bool is_shell;   /* may get a fresh session when it meets a dying one */
 	bool wants_link; /* the answer carries a descriptor */
-	int client_fd; /* the viewer's end while the keeper is asked */
+	int client_fd;   /* the viewer's end while the keeper is asked */
 	struct principal who; /* strings owned */
 	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX];
 	struct wire_run run; /* owned; for a fresh session */
@@ -96,11 +96,11 @@ struct request {
 /* How a session is started; strings are borrowed for the call. */
 struct launch_spec {
 	const char *sandbox, *name; /* name "" for a private process */
-	uint32_t flags; /* LAUNCH_PTY, LAUNCH_BOUND, LAUNCH_LOGIN */
-	char *const *argv; /* NULL: the login shell */
-	const char *command; /* or this, through SHELL -c */
-	char *const *client_env; /* filtered by session.env_accept */
-	char *const *extra_env; /* taken as it is */
+	uint32_t flags;             /* LAUNCH_PTY, LAUNCH_BOUND, LAUNCH_LOGIN */
+	char *const *argv;          /* NULL: the login shell */
+	const char *command;        /* or this, through SHELL -c */
+	char *const *client_env;    /* filtered by session.env_accept */
+	char *const *extra_env;     /* taken as it is */
 	const char *term, *cwd;
 	struct wire_size size;
 	bool is_recorded;
@@ -114,16 +114,16 @@ struct launch_spec {
  * *WHY (256 bytes) says why and the code is returned; no row stays running.
  */
 enum manager_code launch_session(struct manager *m, const struct principal *who,
-	const struct launch_spec *spec, struct session **out, char *why);
+    const struct launch_spec *spec, struct session **out, char *why);
 
 /* ---- recordings.c ------------------------------------------------------ */
 
 /* Makes RECORDINGS/SANDBOX/SID.cast (0600, never an existing one). */
 int recordings_create(struct manager *m, const char *sandbox, const char *sid,
-	char *path_out, size_t path_size, struct err *e);
+    char *path_out, size_t path_size, struct err *e);
 /* Opens it again for reading, never through a link. */
-int recordings_open(struct manager *m, const struct store_recording *r,
-	struct err *e);
+int recordings_open(
+    struct manager *m, const struct store_recording *r, struct err *e);
 /* Starts the periodic sweep of expired recordings. */
 void recordings_start_sweep(struct manager *m);
 
@@ -143,8 +143,8 @@ void session_watch(struct session *s, int pidfd);
  * The session is over: stores END, fails or restarts what waits for it, frees
  * it from the loop.
  */
-void session_end(struct session *s, const struct store_session_end *end,
-	const char *note);
+void session_end(
+    struct session *s, const struct store_session_end *end, const char *note);
 
 /* Asks the keeper to end every process of S: TERM, after the grace KILL. */
 void session_stop(struct session *s);
@@ -154,22 +154,22 @@ void session_lost(struct session *s, const char *why);
 
 /* Finds a running or starting session by exact name. */
 struct session *session_by_name(
-	struct manager *m, const char *sandbox, const char *name);
+    struct manager *m, const char *sandbox, const char *name);
 struct session *session_by_id(struct manager *m, const char *id);
 
 /* ---- request.c --------------------------------------------------------- */
 
 struct request *request_new(struct manager *m, const struct principal *who,
-	manager_answer_fn fn, void *arg);
+    manager_answer_fn fn, void *arg);
 void request_free(struct request *r);
 
 /* Answers from the loop, never from inside the call that made the request. */
-void request_fail(struct request *r, enum manager_code code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+void request_fail(struct request *r, enum manager_code code, const char *fmt,
+    ...) __attribute__((format(printf, 3, 4)));
 
 /* Answers now and frees R; FD is given away. */
 void request_answer(
-	struct request *r, enum manager_code code, const char *why, int fd);
+    struct request *r, enum manager_code code, const char *why, int fd);
 
 /*
  * Hangs R on S and asks the keeper at once, even before the process runs: who

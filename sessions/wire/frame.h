@@ -33,7 +33,12 @@
 /* What a receiver grants per stream at the start; it never owes more. */
 #define FRAME_WINDOW (256U << 10)
 
-enum frame_stream { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAM_COUNT };
+enum frame_stream {
+	STREAM_IN,
+	STREAM_OUT,
+	STREAM_ERR,
+	STREAM_COUNT
+};
 
 enum frame_type {
 	/* Viewer link. Data needs credit; everything else overtakes it. */
@@ -130,14 +135,14 @@ struct frame_header {
 
 /* Encodes H into OUT. */
 void frame_encode_header(
-	const struct frame_header *h, uint8_t out[FRAME_HEADER_SIZE]);
+    const struct frame_header *h, uint8_t out[FRAME_HEADER_SIZE]);
 
 /*
  * Decodes a header; -EPROTO if the length is over FRAME_MAX. The type is not
  * judged: receivers end the link on a type they do not know.
  */
 int frame_decode_header(
-	const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *out);
+    const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *out);
 
 /* "DATA", "CREDIT", ... for logs; "?" for an unknown type. */
 const char *frame_name(uint8_t type);

@@ -12,11 +12,11 @@
 #include "base/buf.h"
 #include "sessions/wire/frame.h"
 
-#define WIRE_SID_MAX      32 /* "ses-" + 16 hex and a NUL */
+#define WIRE_SID_MAX      32  /* "ses-" + 16 hex and a NUL */
 #define WIRE_NAME_MAX     160 /* sandbox+session and a NUL */
 #define WIRE_TERM_MAX     64
 #define WIRE_COMMAND_MAX  (256U << 10)
-#define WIRE_ENV_MAX      64 /* variables */
+#define WIRE_ENV_MAX      64   /* variables */
 #define WIRE_ENV_LEN_MAX  4096 /* bytes of one NAME=VALUE */
 #define WIRE_ARGV_MAX     1024 /* arguments */
 #define WIRE_USER_MAX     1024 /* bytes of an SSH user name */
@@ -36,32 +36,32 @@ struct wire_exit {
 };
 
 enum wire_launch_flags {
-	LAUNCH_PTY = 1u << 0, /* else three pipes */
+	LAUNCH_PTY = 1u << 0,   /* else three pipes */
 	LAUNCH_BOUND = 1u << 1, /* ends when its one viewer is gone; lossless */
 	LAUNCH_LOGIN = 1u << 2, /* argv[0] of the child gets a leading '-' */
-	LAUNCH_RECORD = 1u << 3, /* FRAME_LAUNCH carries the recording */
+	LAUNCH_RECORD = 1u << 3,   /* FRAME_LAUNCH carries the recording */
 	LAUNCH_REC_STOP = 1u << 4, /* recording.on_error = stop */
-	LAUNCH_SETUID = 1u << 5 /* become uid/gid/user before exec */
+	LAUNCH_SETUID = 1u << 5    /* become uid/gid/user before exec */
 };
 
 /* Everything a keeper must know; it reads no configuration. */
 struct wire_launch {
 	char sid[WIRE_SID_MAX];
 	char title[WIRE_NAME_MAX]; /* sandbox+name, for the recording */
-	uint64_t generation; /* of the manager that launches */
-	uint32_t flags; /* enum wire_launch_flags */
-	char *path; /* program to execute, absolute */
-	char **argv; /* at least one */
-	char **env; /* complete; nothing is inherited */
+	uint64_t generation;       /* of the manager that launches */
+	uint32_t flags;            /* enum wire_launch_flags */
+	char *path;                /* program to execute, absolute */
+	char **argv;               /* at least one */
+	char **env;                /* complete; nothing is inherited */
 	char *cwd;
 	uint32_t uid, gid;
-	char user[64]; /* for initgroups() */
+	char user[64];         /* for initgroups() */
 	struct wire_size size; /* never 0 in cols and rows */
 	uint64_t buffer_bytes; /* cap of the ring */
 	uint32_t stop_grace_ms;
 	uint32_t rec_flush_ms;
 	uint64_t rec_min_free, rec_max_bytes;
-	uint32_t rec_index_ms; /* a recording_index row at least this often */
+	uint32_t rec_index_ms;  /* a recording_index row at least this often */
 	uint32_t resize_policy; /* enum wire_resize */
 };
 
@@ -75,15 +75,15 @@ enum wire_resize {
 
 enum wire_viewer_flags {
 	VIEWER_MAY_TYPE = 1u << 0, /* input, signals, break, size */
-	VIEWER_REPLAY = 1u << 1, /* send the ring first */
+	VIEWER_REPLAY = 1u << 1,   /* send the ring first */
 	VIEWER_FOLLOW = 1u << 2, /* then live output; else end after the ring */
 	VIEWER_RAW_TAIL = 1u << 3 /* the last `tail_lines` lines only */
 };
 
 struct wire_viewer {
-	uint64_t attachment; /* row id */
-	uint32_t flags; /* enum wire_viewer_flags */
-	uint32_t tail_lines; /* 0 = all of the ring */
+	uint64_t attachment;   /* row id */
+	uint32_t flags;        /* enum wire_viewer_flags */
+	uint32_t tail_lines;   /* 0 = all of the ring */
 	struct wire_size size; /* 0 for a viewer without a terminal */
 };
 
@@ -101,43 +101,59 @@ struct wire_exited {
 	uint8_t rec_state; /* 0 none, 1 complete, 2 truncated */
 };
 
-enum wire_session_state { STATE_STARTING, STATE_RUNNING, STATE_EXITED };
+enum wire_session_state {
+	STATE_STARTING,
+	STATE_RUNNING,
+	STATE_EXITED
+};
 
 struct wire_hello {
 	uint32_t version; /* FRAME_VERSION */
 	char sid[WIRE_SID_MAX];
 	uint64_t generation; /* highest the keeper has seen */
-	uint8_t state; /* enum wire_session_state */
-	uint32_t pid; /* of the leader, 0 while starting */
+	uint8_t state;       /* enum wire_session_state */
+	uint32_t pid;        /* of the leader, 0 while starting */
 	uint64_t pid_start;
 	struct wire_stats stats;
 	uint32_t n_viewers;
 };
 
 enum wire_auth_method {
-	AUTH_NONE, /* "none", or any method that is not offered */
+	AUTH_NONE,      /* "none", or any method that is not offered */
 	AUTH_KEY_PROBE, /* a key offered without a signature */
 	AUTH_KEY_PROVEN /* libssh verified the signature */
 };
 
 struct wire_auth {
-	uint8_t method; /* enum wire_auth_method */
+	uint8_t method;           /* enum wire_auth_method */
 	char user[WIRE_USER_MAX]; /* as sent by the client, NUL-free */
-	char key_type[64]; /* "ssh-ed25519" */
+	char key_type[64];        /* "ssh-ed25519" */
 	char *key_base64; /* the blob as in authorized_keys; "" for none */
 	char client_version[256]; /* identification string of the peer */
 };
 
-enum wire_verdict { VERDICT_DENY, VERDICT_ALLOW, VERDICT_DISCONNECT };
+enum wire_verdict {
+	VERDICT_DENY,
+	VERDICT_ALLOW,
+	VERDICT_DISCONNECT
+};
 
 enum wire_may {
 	WIRE_MAY_PTY = 1u << 0,
 	WIRE_MAY_FORWARD = 1u << 1
 };
 
-enum wire_open { OPEN_SESSION, OPEN_DIRECT_TCPIP, OPEN_OTHER };
+enum wire_open {
+	OPEN_SESSION,
+	OPEN_DIRECT_TCPIP,
+	OPEN_OTHER
+};
 
-enum wire_run_kind { RUN_SHELL, RUN_EXEC, RUN_SUBSYSTEM };
+enum wire_run_kind {
+	RUN_SHELL,
+	RUN_EXEC,
+	RUN_SUBSYSTEM
+};
 
 /* A shell, exec or subsystem request with what came before it. */
 struct wire_run {
@@ -145,7 +161,7 @@ struct wire_run {
 	uint8_t has_pty;
 	char term[WIRE_TERM_MAX];
 	struct wire_size size;
-	char **env; /* NAME=VALUE as the client sent them, unfiltered */
+	char **env;    /* NAME=VALUE as the client sent them, unfiltered */
 	char *command; /* RUN_EXEC: command line; RUN_SUBSYSTEM: its name */
 };
 
@@ -184,7 +200,7 @@ void wire_run_release(struct wire_run *m);
  * are secret: released with sodium-free explicit zeroing.
  */
 struct wire_settings {
-	char conn_id[32]; /* for logs, "con-" + 8 hex */
+	char conn_id[32];     /* for logs, "con-" + 8 hex */
 	char remote_addr[64]; /* "ADDRESS:PORT" of the peer */
 	uint32_t login_grace_ms;
 	uint32_t keepalive_ms, keepalive_count;
