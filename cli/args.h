@@ -24,9 +24,9 @@ struct arg_list {
 };
 
 struct arg_option {
-	char letter;      /* 0 for none */
-	const char *name; /* without "--"; NULL for none */
+	char letter; /* 0 for none */
 	enum arg_kind kind;
+	const char *name; /* without "--"; NULL for none */
 	void *target;
 };
 

@@ -63,7 +63,7 @@ main_set_signals(void)
 	sigprocmask(SIG_SETMASK, &set, NULL);
 }
 
-/* berth-session [LEVEL [text|json]], as the manager logs. */
+/* berth-session LEVEL text|json SESSION: how the manager logs; SESSION is for ps. */
 static void
 main_open_log(int argc, char **argv)
 {

@@ -165,7 +165,15 @@ launch_lock(struct session *s, struct err *e)
 static int
 launch_keeper(struct session *s, struct err *e)
 {
-	char *argv[] = { (char *)(uintptr_t) "berth-session", s->id, NULL };
+	const struct conf *c = s->m->conf;
+	/* The level and format of its log; the id is for ps. */
+	const char *argv[] = {
+		"berth-session",
+		log_level_name(c->server.log_level),
+		c->server.log_json ? "json" : "text",
+		s->id,
+		NULL,
+	};
 	char *env[] = { (char *)(uintptr_t) "PATH=" LAUNCH_PATH, NULL, NULL };
 	autoclose int lock_fd = -1, listen_fd = -1, keeper_end = -1;
 	char name[STORE_ID_MAX + 8];
@@ -187,7 +195,7 @@ launch_keeper(struct session *s, struct err *e)
 	if (getenv("ASAN_OPTIONS"))
 		env[1] = asan =
 		    xasprintf("ASAN_OPTIONS=%s", getenv("ASAN_OPTIONS"));
-	pid = proc_spawn(s->m->keeper_path, argv, env,
+	pid = proc_spawn(s->m->keeper_path, (char **)(uintptr_t)argv, env,
 	    (int[]){ keeper_end, lock_fd, listen_fd }, 3, &pidfd);
 	if (pid < 0) {
 		close(pair[0]);
