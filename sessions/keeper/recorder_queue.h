@@ -31,7 +31,10 @@ struct recorder_queue {
 	bool has_last;
 };
 
+/* Makes Q empty with all of its memory; recorder_queue_release() frees it. */
 void recorder_queue_init(struct recorder_queue *q);
+
+/* Frees the memory; whatever is queued is gone. */
 void recorder_queue_release(struct recorder_queue *q);
 
 /* Bytes of output that fit beside one resize and one gap; 0 for a few only. */

@@ -83,7 +83,7 @@ vt_scan_continue(struct vt_scan *s, uint8_t c)
 	if (!s->is_c2 || c >= 0xa0)
 		return;
 	if (!vt_scan_is_string(s))
-		s->state = vt_scan_c1_next[c - 0x80];
+		s->state = vt_scan_c1_next[c & 0x1f];
 	else if (c == 0x9c)
 		s->state = VT_SCAN_GROUND; /* ST */
 }

@@ -128,6 +128,32 @@ launch_argv(const struct launch_spec *spec, const struct sandbox_place *place,
 	}
 }
 
+/* What execvp() would run: a name without a slash is looked up in PATH. */
+static char *
+launch_program(const char *name)
+{
+	const char *dir = LAUNCH_PATH;
+
+	while (!strchr(name, '/') && *dir) {
+		size_t n = strcspn(dir, ":");
+		autofree char *path = xasprintf("%.*s/%s", (int)n, dir, name);
+
+		if (access(path, X_OK) == 0)
+			return take_ptr(path);
+		dir += n + (dir[n] == ':');
+	}
+	return xstrdup(name);
+}
+
+/* Relative directories are below the workspace. */
+static char *
+launch_cwd(const char *cwd, const char *workspace)
+{
+	if (!cwd || cwd[0] == '/')
+		return xstrdup(cwd ? cwd : workspace);
+	return xasprintf("%s/%s", workspace, cwd);
+}
+
 /* argv as JSON for the row. */
 static char *
 launch_argv_json(char *const *argv)
@@ -212,6 +238,7 @@ launch_tell(struct session *s, const struct launch_spec *spec,
     const struct sandbox_place *place, char *const *argv, int rec_fd)
 {
 	const struct conf *c = s->m->conf;
+	autofree char *program = launch_program(argv[0]);
 	struct launch_env env = { 0 };
 	struct wire_launch l = {
 		.generation = s->m->generation,
@@ -241,7 +268,7 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 	    s->name[0] ? s->name : "exec");
 	snprintf(l.user, sizeof(l.user), "%s", place->user);
 	launch_env_build(&env, s, spec, place);
-	l.path = argv[0];
+	l.path = program;
 	l.argv = (char **)(uintptr_t)argv;
 	l.env = env.v;
 	l.cwd = s->cwd;
@@ -417,7 +444,7 @@ launch_session(struct manager *m, const struct principal *who,
 	if (code == MANAGER_OK) {
 		launch_argv(spec, &place, argv);
 		s->argv_json = launch_argv_json(spec->argv ? spec->argv : argv);
-		s->cwd = xstrdup(spec->cwd ? spec->cwd : place.workspace);
+		s->cwd = launch_cwd(spec->cwd, place.workspace);
 		code = launch_row(s, spec, &e);
 	}
 	if (code != MANAGER_OK) {

@@ -1,4 +1,4 @@
-/* The asciicast encoder: header, escaping, UTF-8 over cuts. CASES D1, D2, D4. */
+/* The asciicast encoder: header, escapes, UTF-8 over cuts. CASES D1, D2, D4. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -38,6 +38,7 @@ static struct {
 	.moved = PTHREAD_COND_INITIALIZER,
 	.limit = UINT64_MAX };
 
+/* Stands in for the one of libc; ENOSPC beyond `limit`, short before it. */
 ssize_t pwrite(int fd, const void *p, size_t n, off_t at);
 
 ssize_t
@@ -201,7 +202,7 @@ rec_close(struct rec *t)
 }
 
 /* The character behind a backslash at P; writes it and returns its end. */
-static const char *
+static inline const char *
 rec_parse_escape(const char *p, char **out)
 {
 	static const char from[] = "\"\\bfnrt", to[] = "\"\\\b\f\n\r\t";
@@ -224,7 +225,7 @@ rec_parse_escape(const char *p, char **out)
 }
 
 /* A JSON string at P, to its closing quote; strict about bytes. */
-static const char *
+static inline const char *
 rec_parse_string(const char *p, const char *end, struct rec_event *ev)
 {
 	char *out = ev->text = xmalloc((size_t)(end - p) + 1);
