@@ -314,6 +314,9 @@ recorder_file_output(
 	size_t open, len;
 	char *to;
 
+	/* The header goes alone: only it is written whatever min_free says. */
+	if (f->size == 0)
+		recorder_file_write(f);
 	recorder_file_retry(f, t_us, false);
 	if (recorder_file_is_shut(f)) {
 		recorder_file_lose(f, n);

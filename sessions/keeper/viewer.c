@@ -360,7 +360,9 @@ viewer_place(struct viewer *v, const struct wire_viewer *spec)
 	if (v == v->k->bound_viewer)
 		v->pos = 0;
 	else if (v->flags & VIEWER_RAW_TAIL)
-		viewer_begin_replay(v, ring_safe_lines(ring, spec->tail_lines));
+		viewer_begin_replay(
+		    v, ring_safe_lines(ring,
+			   spec->tail_lines ? spec->tail_lines : UINT32_MAX));
 	else if (v->flags & VIEWER_REPLAY)
 		viewer_begin_replay(v, ring_safe_from(ring, ring_start(ring)));
 }

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "sshd/connection/breaks.h"
+#include "sshd/connection/lib_log.h"
 #include "sshd/connection/peer.h"
 
 /* What the decoder at the other end takes. */
@@ -92,7 +92,7 @@ auth_allow(struct peer *p, const struct held *h)
 	ssh_message_auth_reply_success(h->msg, 0);
 	p->phase = PHASE_SERVE;
 	p->grace_ms = 0;
-	breaks_watch();
+	lib_log_set_packets(false);
 }
 
 void

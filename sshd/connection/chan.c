@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "sshd/connection/lib_log.h"
 #include "sshd/connection/peer.h"
 #include "sshd/connection/pump.h"
 #include "sshd/connection/signame.h"
@@ -317,6 +318,8 @@ chan_free(struct chan *c)
 {
 	chan_drop_messages(c);
 	chan_hang_up(c);
+	if (c->run.has_pty && --c->peer->n_ptys == 0)
+		lib_log_set_packets(false);
 	list_remove(&c->node);
 	c->peer->n_channels--;
 	/* libssh lists a freed channel until its CLOSE came, with callbacks */

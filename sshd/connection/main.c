@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "sessions/wire/messages.h"
 #include "sshd/connection/confine.h"
+#include "sshd/connection/lib_log.h"
 #include "sshd/connection/peer.h"
 #include "sshd/connection/transport.h"
 
@@ -76,6 +77,7 @@ main_serve(void)
 		return main_fail(&e);
 	log_open("berth-sshd", (enum log_level)s.log_level, s.log_json);
 	log_set_id("conn", s.conn_id);
+	lib_log_watch();
 	if (fd_set_cloexec(MAIN_MANAGER_FD, true) < 0 ||
 	    fd_set_cloexec(MAIN_TCP_FD, true) < 0) {
 		err_set(

@@ -19,6 +19,7 @@
 #include "sshd/connection/chan.h"
 #include "sshd/connection/confine.h"
 #include "sshd/connection/ident.h"
+#include "sshd/connection/lib_log.h"
 #include "sshd/connection/request.h"
 
 #define PEER_GOODBYE_MS     2000
@@ -215,6 +216,11 @@ peer_check_alive(struct peer *p)
 
 	if (p->phase == PHASE_OVER)
 		return false;
+	/* libssh leaves these unanswered, and the client waiting. */
+	if (p->phase == PHASE_AUTH && lib_log_offence()) {
+		peer_goodbye(p, lib_log_offence(), NULL);
+		return false;
+	}
 	if (transport_is_alive(&p->transport))
 		return true;
 	error = transport_error(&p->transport);

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "sshd/connection/auth.h"
-#include "sshd/connection/breaks.h"
 #include "sshd/connection/chan.h"
+#include "sshd/connection/lib_log.h"
 #include "sshd/connection/peer.h"
 
 #define REQUEST_PER_TURN 256
@@ -149,6 +149,8 @@ request_pty(struct request *r)
 	c->run.has_pty = 1;
 	c->run.size = request_size(r->msg);
 	snprintf(c->run.term, sizeof(c->run.term), "%s", term);
+	if (r->peer->n_ptys++ == 0)
+		lib_log_set_packets(true);
 	ssh_message_channel_request_reply_success(r->msg);
 }
 
@@ -364,7 +366,7 @@ request_handle(struct peer *p, ssh_message msg)
 		request_run(&r);
 		return;
 	}
-	r.is_break = breaks_next();
+	r.is_break = lib_log_next_break();
 	r.channel = chan_find(p, ssh_message_channel_request_channel(msg));
 	/* Of a channel that is freed: a reply would read freed memory. */
 	if (!r.channel)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sshd/connection/breaks.h"
 #include "sshd/connection/ident.h"
+#include "sshd/connection/lib_log.h"
 #include "sshd/connection/signame.h"
 #include "tests/unit/unit.h"
 
@@ -107,7 +107,7 @@ signame_for_exit_is_the_rfc_name_or_ours(void **state)
 }
 
 static void
-breaks_feed_request(const char *name)
+lib_log_feed_request(const char *name)
 {
 	char line[256];
 
@@ -115,34 +115,47 @@ breaks_feed_request(const char *name)
 	    "ssh_message_handle_channel_request: Received a %s "
 	    "channel_request for channel (43:0) (want_reply=1)",
 	    name);
-	breaks_feed(line);
+	lib_log_feed(line);
 }
 
 static void
-breaks_are_told_apart_in_order(void **state)
+lib_log_tells_breaks_apart_in_order(void **state)
 {
 	(void)state;
-	breaks_feed_request("pty-req");
-	breaks_feed("ssh_packet_process: Dispatching handler for packet type");
-	breaks_feed_request("break");
-	breaks_feed_request("breakfast");
-	breaks_feed_request("x Received a break");
-	assert_false(breaks_next());
-	assert_true(breaks_next());
-	assert_false(breaks_next());
-	assert_false(breaks_next());
-	assert_false(breaks_next());
+	lib_log_feed_request("pty-req");
+	lib_log_feed("ssh_packet_process: Dispatching handler for packet type");
+	lib_log_feed_request("break");
+	lib_log_feed_request("breakfast");
+	lib_log_feed_request("x Received a break");
+	assert_false(lib_log_next_break());
+	assert_true(lib_log_next_break());
+	assert_false(lib_log_next_break());
+	assert_false(lib_log_next_break());
+	assert_false(lib_log_next_break());
 }
 
 static void
-breaks_survive_more_requests_than_they_hold(void **state)
+lib_log_survives_more_requests_than_it_holds(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 10000; i++)
-		breaks_feed_request("break");
+		lib_log_feed_request("break");
 	for (int i = 0; i < 4096; i++)
-		assert_true(breaks_next());
-	assert_false(breaks_next());
+		assert_true(lib_log_next_break());
+	assert_false(lib_log_next_break());
+}
+
+static void
+lib_log_knows_what_may_not_come_before_newkeys(void **state)
+{
+	(void)state;
+	lib_log_feed("ssh_packet_socket_callback: packet: read type 20 [len=");
+	assert_null(lib_log_offence());
+	lib_log_feed("ssh_packet_socket_callback: packet: read type 21 [len=");
+	lib_log_feed("ssh_packet_socket_callback: packet: read type 2 [len=");
+	assert_null(lib_log_offence());
+	lib_log_feed("x: Received an invalid signature from peer");
+	assert_non_null(lib_log_offence());
 }
 
 int
@@ -153,8 +166,10 @@ main(void)
 		cmocka_unit_test(ident_refuses_a_line_over_255_bytes),
 		cmocka_unit_test(signame_takes_seven_names_from_clients),
 		cmocka_unit_test(signame_for_exit_is_the_rfc_name_or_ours),
-		cmocka_unit_test(breaks_are_told_apart_in_order),
-		cmocka_unit_test(breaks_survive_more_requests_than_they_hold),
+		cmocka_unit_test(lib_log_tells_breaks_apart_in_order),
+		cmocka_unit_test(lib_log_survives_more_requests_than_it_holds),
+		cmocka_unit_test(
+		    lib_log_knows_what_may_not_come_before_newkeys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
