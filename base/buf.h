@@ -47,6 +47,7 @@ void buf_commit(struct buf *b, size_t n);
 /* Drops the first N bytes; N <= buf_len(). */
 void buf_consume(struct buf *b, size_t n);
 
+/* Each appends; numbers are big-endian. */
 void buf_put(struct buf *b, const void *p, size_t n);
 void buf_put_u8(struct buf *b, uint8_t v);
 void buf_put_u16(struct buf *b, uint16_t v);
@@ -77,6 +78,7 @@ reader_over(const void *p, size_t n)
 	return (struct reader){ .p = p, .end = (const uint8_t *)p + n };
 }
 
+/* Each takes one number; 0 once the reader failed. */
 uint8_t reader_u8(struct reader *r);
 uint16_t reader_u16(struct reader *r);
 uint32_t reader_u32(struct reader *r);

@@ -26,7 +26,7 @@ list_empty(const struct list *head)
 }
 
 /* Links NODE in as the last of HEAD. NODE must not be linked. */
-static inline void
+static inline void __attribute__((nonnull))
 list_append(struct list *head, struct list *node)
 {
 	node->prev = head->prev;

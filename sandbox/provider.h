@@ -23,6 +23,7 @@ enum sandbox_phase {
 	SANDBOX_GONE
 };
 
+/* "pending", "running", ...: as in sandbox.state. */
 const char *sandbox_phase_name(enum sandbox_phase p);
 
 enum sandbox_capability {

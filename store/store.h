@@ -93,6 +93,7 @@ struct store_session {
 	uint64_t bytes_out, bytes_in;
 };
 
+/* Frees the strings that a read made. */
 void store_session_release(struct store_session *r);
 
 /*
@@ -119,6 +120,7 @@ struct store_session_end {
 	int64_t exited_ms;
 	uint64_t bytes_out, bytes_in;
 };
+/* Queued. The first end that is stored stays. */
 void store_session_ended(
     struct store *s, const char *id, const struct store_session_end *end);
 

@@ -49,7 +49,9 @@ cast_put_ascii(char *out, uint8_t c)
 		return cast_put_unicode(out, c);
 	if (how)
 		*out++ = '\\';
-	*out++ = how ? how : (char)c;
+	else
+		how = (char)c;
+	*out++ = how;
 	return out;
 }
 

@@ -32,6 +32,7 @@ process_read(pid_t pid, struct process *out)
 	text[n] = '\0';
 	/* The name in field 2 may hold anything, a ')' too: count from its end. */
 	s = strrchr(text, ')');
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel prints numbers */
 	if (!s || sscanf(s + 1,
 		      " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
 		      "%*d %*d %*d %*d %*d %llu",
@@ -97,7 +98,7 @@ int
 process_signal(const struct process *p, int sig)
 {
 	autoclose int fd = pidfd_open(p->pid, 0);
-	struct process now;
+	struct process now = { 0 };
 	int rc;
 
 	if (fd < 0)

@@ -203,7 +203,7 @@ launch_keeper(struct session *s, struct err *e)
 	char *env[] = { (char *)(uintptr_t) "PATH=" LAUNCH_PATH, NULL, NULL };
 	autoclose int lock_fd = -1, listen_fd = -1, keeper_end = -1;
 	char name[STORE_ID_MAX + 8];
-	autofree char *asan = NULL;
+	const char *asan;
 	int pair[2], pidfd, rc;
 	pid_t pid;
 
@@ -218,11 +218,12 @@ launch_keeper(struct session *s, struct err *e)
 	if (rc < 0)
 		return err_sys(e, rc, "no descriptor for the keeper");
 	keeper_end = pair[1];
-	if (getenv("ASAN_OPTIONS"))
-		env[1] = asan =
-		    xasprintf("ASAN_OPTIONS=%s", getenv("ASAN_OPTIONS"));
+	asan = getenv("ASAN_OPTIONS");
+	if (asan)
+		env[1] = xasprintf("ASAN_OPTIONS=%s", asan);
 	pid = proc_spawn(s->m->keeper_path, (char **)(uintptr_t)argv, env,
 	    (int[]){ keeper_end, lock_fd, listen_fd }, 3, &pidfd);
+	free(env[1]);
 	if (pid < 0) {
 		close(pair[0]);
 		return err_sys(e, pid, "cannot run %s", s->m->keeper_path);

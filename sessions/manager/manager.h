@@ -59,6 +59,7 @@ struct principal {
 	char client_version[256];
 };
 
+/* Frees the strings that P owns and clears it. */
 void principal_release(struct principal *p);
 
 /* True if the globs of P allow sandbox and (unless NULL) session. */

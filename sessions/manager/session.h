@@ -159,8 +159,10 @@ struct session *session_by_id(struct manager *m, const char *id);
 
 /* ---- request.c --------------------------------------------------------- */
 
+/* A request of WHO (copied) that hangs on nothing yet; FN hears its answer. */
 struct request *request_new(struct manager *m, const struct principal *who,
     manager_answer_fn fn, void *arg);
+/* Without an answer; closes what it holds. */
 void request_free(struct request *r);
 
 /* Answers from the loop, never from inside the call that made the request. */

@@ -165,32 +165,28 @@ struct wire_run {
 	char *command; /* RUN_EXEC: command line; RUN_SUBSYSTEM: its name */
 };
 
+/*
+ * Encoders append to B. Decoders take exactly N bytes: 0, or -EPROTO and nothing
+ * to release. What a decoder allocated its _release() frees.
+ */
 void wire_exit_encode(struct buf *b, const struct wire_exit *m);
 int wire_exit_decode(const void *p, size_t n, struct wire_exit *out);
-
 void wire_launch_encode(struct buf *b, const struct wire_launch *m);
 int wire_launch_decode(const void *p, size_t n, struct wire_launch *out);
 void wire_launch_release(struct wire_launch *m);
-
 void wire_viewer_encode(struct buf *b, const struct wire_viewer *m);
 int wire_viewer_decode(const void *p, size_t n, struct wire_viewer *out);
-
 void wire_size_encode(struct buf *b, const struct wire_size *m);
 int wire_size_decode(const void *p, size_t n, struct wire_size *out);
-
 void wire_stats_encode(struct buf *b, const struct wire_stats *m);
 int wire_stats_decode(const void *p, size_t n, struct wire_stats *out);
-
 void wire_exited_encode(struct buf *b, const struct wire_exited *m);
 int wire_exited_decode(const void *p, size_t n, struct wire_exited *out);
-
 void wire_hello_encode(struct buf *b, const struct wire_hello *m);
 int wire_hello_decode(const void *p, size_t n, struct wire_hello *out);
-
 void wire_auth_encode(struct buf *b, const struct wire_auth *m);
 int wire_auth_decode(const void *p, size_t n, struct wire_auth *out);
 void wire_auth_release(struct wire_auth *m);
-
 void wire_run_encode(struct buf *b, const struct wire_run *m);
 int wire_run_decode(const void *p, size_t n, struct wire_run *out);
 void wire_run_release(struct wire_run *m);
@@ -209,6 +205,7 @@ struct wire_settings {
 	char **host_keys; /* PEM texts, in order of preference */
 };
 
+/* As above. The keys are zeroed before they are freed. */
 void wire_settings_encode(struct buf *b, const struct wire_settings *m);
 int wire_settings_decode(const void *p, size_t n, struct wire_settings *out);
 void wire_settings_release(struct wire_settings *m);

@@ -54,7 +54,7 @@ struct peer {
 	uint16_t last_tag;
 	struct list channels;
 	unsigned n_channels, next_channel;
-	unsigned n_ptys; /* channels with a PTY */
+	unsigned n_ptys;                        /* channels with a PTY */
 	int64_t grace_ms, probe_ms, goodbye_ms; /* deadlines, monotonic */
 	unsigned n_silent;  /* probe intervals without any packet */
 	char why[256];      /* for the log */

@@ -233,7 +233,7 @@ access_check(struct access *a, const struct access_query *q,
 		rc = err_set(e, -EACCES, "no key was offered");
 	else if (access_is_certificate(q->key_type))
 		rc = err_set(e, -EACCES, "certificates are not accepted");
-	else if (rc == 0)
+	else if (rc == 0 && k)
 		access_fill(a, k, &o.name, out);
 	free(o.blob);
 	return rc;

@@ -52,6 +52,7 @@ int access_check(struct access *a, const struct access_query *q,
     struct access_grant *out, char fingerprint_out[KEY_FINGERPRINT_MAX],
     struct err *e);
 
+/* Frees what OUT of access_check() owns. */
 void access_grant_release(struct access_grant *g);
 
 #endif

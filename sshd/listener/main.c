@@ -87,9 +87,11 @@ main_parse(int argc, char **argv, struct main_args *a)
 static void
 main_standard_fds(void)
 {
+	/* Children inherit them. NOLINTNEXTLINE(android-cloexec-open) */
 	int fd = open("/dev/null", O_RDWR);
 
 	while (fd >= 0 && fd <= STDERR_FILENO)
+		/* NOLINTNEXTLINE(android-cloexec-open) */
 		fd = open("/dev/null", O_RDWR);
 	if (fd < 0)
 		return;

@@ -257,13 +257,8 @@ def test_retention_prunes_what_ended_and_never_what_lives(fresh, box):
     assert pathlib.Path(kept["path"]).exists()
 
 
-def test_min_free_is_respected(fresh, box):
-    """Below it recording.on_error applies; the session goes on."""
-    srv = fresh(recording__min_free="900000G")
-    term = srv.term(box).ready()
-    term.send("exit 5\r")
-    assert term.wait() == 5
-    srv.row(box)
+def nothing_recorded(srv, text):
+    """No recording stays open, and none holds that text."""
     wait_for(
         lambda: not srv.sql("SELECT id FROM recording WHERE state = 'open'"),
         20, "no recording stays open",
@@ -271,7 +266,39 @@ def test_min_free_is_respected(fresh, box):
     for path in srv.state.glob("recordings/**/*.cast"):
         data = path.read_bytes()
         if data:
-            assert "ready_42" not in plain(parse(data)[1])
+            assert text not in plain(parse(data)[1])
+
+
+def test_min_free_is_respected(fresh, box):
+    """Below it recording.on_error applies; the session goes on."""
+    srv = fresh(recording__min_free="900000G")
+    term = srv.term(box).ready()
+    wait_for(lambda: "recording_trouble" in srv.log(), 20, "told in the log")
+    term.ready()
+    term.send("exit 5\r")
+    assert term.wait() == 5
+    assert srv.row(box)["exit_code"] == 5
+    nothing_recorded(srv, "ready_42")
+    assert all(r["gaps"] for r in srv.sql("SELECT gaps FROM recording"))
+
+
+def test_min_free_holds_for_a_short_session_too(fresh, box):
+    """One that ends before the first write by time: nothing slips through
+    at its close.
+    """
+    srv = fresh(recording__min_free="900000G", recording__flush="30s")
+    srv.berth_ok("new", "-s", box, "--", "echo", "slipped_through")
+    srv.row(box)
+    nothing_recorded(srv, "slipped_through")
+
+
+def test_min_free_can_end_the_session(fresh, box):
+    """recording.on_error = stop: no recording, no session."""
+    srv = fresh(recording__min_free="900000G", recording__on_error="stop")
+    srv.berth_ok("new", "-s", box, "--", "bash", "-c",
+                 "while :; do echo x; sleep .1; done")
+    row = srv.row(box)
+    assert row["status"] in ("killed", "failed")
 
 
 def test_max_bytes_caps_a_recording(fresh, box):
