@@ -396,6 +396,8 @@ recorder_file_finish(struct recorder_file *f)
 void
 recorder_file_close(struct recorder_file *f, int64_t t_us)
 {
+	/* What waits obeys min_free; only the last marker does not. */
+	recorder_file_write(f);
 	f->is_closing = true;
 	recorder_file_retry(f, t_us, true);
 	if (!recorder_file_is_shut(f)) {

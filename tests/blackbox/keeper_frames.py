@@ -104,7 +104,10 @@ class Viewer(threading.Thread):
         self.start()
 
     def grant(self, n, stream=OUT):
-        self.link.send(CREDIT, stream, 0, struct.pack(">I", n))
+        try:
+            self.link.send(CREDIT, stream, 0, struct.pack(">I", n))
+        except BrokenPipeError:
+            pass  # a keeper that ended closes a late viewer's link at once
 
     def run(self):
         try:

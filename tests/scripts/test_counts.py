@@ -116,7 +116,7 @@ def test_b(): {0}
     ("assert False", "1 passed, 1 failed, 0 skipped", 1),
     ("pytest.skip('later')", "1 passed, 0 failed, 1 skipped", 1),
     ("pytest.skip('explained: no root')", "1 passed, 0 failed, 1 skipped", 0),
-    ("import os; os._exit(0)", "0 passed, 1 failed, 0 skipped", 1),
+    ("import os; os._exit(0)", "1 passed, 1 failed, 0 skipped", 1),
 ])
 def test_pytest_results(tree, body, last, ours):
     (tree / "tests/scripts/test_x.py").write_text(PYTHON.format(body))
