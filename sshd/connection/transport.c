@@ -260,6 +260,12 @@ transport_backlog(struct transport *t)
 void
 transport_arm(struct transport *t, bool want_read)
 {
+	/* libssh has closed the socket: there is nothing to wait for. */
+	if (!transport_is_alive(t)) {
+		event_del(t->read_ev);
+		event_del(t->write_ev);
+		return;
+	}
 	if (want_read && transport_backlog(t) < TRANSPORT_BACKLOG_MAX)
 		event_add(t->read_ev, NULL);
 	else

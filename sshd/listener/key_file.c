@@ -114,7 +114,7 @@ key_file_add_line(struct key_file *f, const char *line, size_t n, int no)
 		copy = xstrndup(line, n);
 		rc = key_line_parse(copy, &k, &e);
 	}
-	if (rc == 1)
+	if (rc == 1 && k)
 		list_append(&f->keys, &k->node);
 	if (rc >= 0 || f->is_quiet)
 		return;
