@@ -348,6 +348,21 @@ viewer_free(struct viewer *v)
 	free(v);
 }
 
+/*
+ * The oldest quarter of a full ring is left out: while the replay goes out, a
+ * flood would overtake a viewer that began at the very end.
+ */
+static uint64_t
+viewer_replay_start(const struct ring *ring)
+{
+	uint64_t end = ring_end(ring), from = ring_start(ring);
+	uint64_t most = ring_cap(ring) - ring_cap(ring) / 4;
+
+	if (end - from > most)
+		from = end - most;
+	return ring_safe_from(ring, from);
+}
+
 /* Where V begins: from the start of a bound session, else as it asked. */
 static void
 viewer_place(struct viewer *v, const struct wire_viewer *spec)
@@ -364,7 +379,7 @@ viewer_place(struct viewer *v, const struct wire_viewer *spec)
 		    v, ring_safe_lines(ring,
 			   spec->tail_lines ? spec->tail_lines : UINT32_MAX));
 	else if (v->flags & VIEWER_REPLAY)
-		viewer_begin_replay(v, ring_safe_from(ring, ring_start(ring)));
+		viewer_begin_replay(v, viewer_replay_start(ring));
 }
 
 void

@@ -4,7 +4,6 @@ client sends. Numbers are the field cases'.
 
 import concurrent.futures
 import os
-import re
 import socket
 import subprocess
 import time
