@@ -488,3 +488,20 @@ def test_processes_are_apart_as_designed(fresh, box):
             assert f"Uid:\t{net}\t{net}\t{net}\t{net}" in text
             assert "NoNewPrivs:\t1" in text
     assert terms[0].proc.poll() is None
+
+
+def test_a_killed_berthd_leaves_sessions_and_the_next_adopts_them(fresh, box):
+    """The manager dies; shell and client go on; a new manager knows them."""
+    srv = fresh()
+    term = srv.term(box).ready()
+    pid = srv.sessions(box)[0]["pid"]
+    srv.proc.kill()
+    srv.proc.wait(20)
+    term.send("echo al''one\r")
+    term.expect(rb"[\r\n]alone\r\n")
+    srv.start()
+    row = srv.sessions(box)[0]
+    assert row["status"] == "running" and row["pid"] == pid
+    term.send("exit 6\r")
+    assert term.wait() == 6
+    assert srv.row(box)["exit_code"] == 6
