@@ -115,8 +115,13 @@ control_new_verb(struct control_client *cl, const json_t *req)
 		.argv = argv,
 	};
 
-	cl->pending =
-	    manager_create(cl->c->m, &cl->who, &spec, control_on_answer, cl);
+	/* A command that does not fit must not become a login shell. */
+	if (!argv && json_array_size(json_object_get(req, "argv")))
+		control_error(cl, MANAGER_USAGE,
+		    "a command has at most %u words", WIRE_ARGV_MAX);
+	else
+		cl->pending = manager_create(
+		    cl->c->m, &cl->who, &spec, control_on_answer, cl);
 	strv_free(env);
 	strv_free(argv);
 }
