@@ -117,7 +117,7 @@ recorder_waiting(const struct recorder_core *c)
 	return (size_t)(c->queue.head - c->queue.taken);
 }
 
-/* When the thread has to do something; 0 for now. */
+/* When the thread has to do something; 0 for at once. */
 static int64_t
 recorder_due(const struct recorder_core *c)
 {

@@ -324,3 +324,10 @@ def test_views_for_people_select(srv, box):
         assert any("T" in str(v) and "Z" in str(v) for v in rows[0].values())
     audit = srv.sql(f"SELECT * FROM audit WHERE sandbox = '{box}'")
     assert audit and {"event", "identity", "remote_addr"} <= set(audit[0])
+
+
+def test_new_refuses_a_command_of_too_many_words(srv, box):
+    """What does not fit must not become a login shell."""
+    done = srv.berth("new", "-s", box, "--", "echo", *["x"] * 1100)
+    assert done.returncode == 2 and b"words" in done.stderr
+    assert srv.sessions(box, True) == []
