@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "sessions/keeper/process.h"
+#include "base/process.h"
 #include "sessions/wire/messages.h"
 
 #define CHILD_GROUPS_MAX 1024

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/process.h"
 #include "sessions/keeper/keeper.h"
-#include "sessions/keeper/process.h"
 
 #define STOP_LOOK_MIN_MS 20
 #define STOP_LOOK_MAX_MS 500

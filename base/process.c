@@ -1,5 +1,5 @@
 /* Reads /proc; see process.h. */
-#include "sessions/keeper/process.h"
+#include "base/process.h"
 
 #include <ctype.h>
 #include <dirent.h>

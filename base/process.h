@@ -2,8 +2,8 @@
  * Processes as /proc shows them: one, or all with their family. A pid is only
  * a name; what is signalled is checked by its start time first.
  */
-#ifndef SESSIONS_KEEPER_PROCESS_H
-#define SESSIONS_KEEPER_PROCESS_H
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
