@@ -201,10 +201,10 @@ fd_unix_addr(int dir_fd, const char *name, struct sockaddr_un *sa)
 	return n < 0 || (size_t)n >= sizeof(sa->sun_path) ? -ENAMETOOLONG : 0;
 }
 
-int
-fd_connect_unix(int dir_fd, const char *name)
+static int
+fd_connect_type(int dir_fd, const char *name, int type)
 {
-	autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	autoclose int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	struct sockaddr_un sa;
 	int rc = fd_unix_addr(dir_fd, name, &sa);
 
@@ -215,6 +215,18 @@ fd_connect_unix(int dir_fd, const char *name)
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return -errno;
 	return take_fd(&fd);
+}
+
+int
+fd_connect_unix(int dir_fd, const char *name)
+{
+	return fd_connect_type(dir_fd, name, SOCK_STREAM);
+}
+
+int
+fd_connect_unix_nonblock(int dir_fd, const char *name)
+{
+	return fd_connect_type(dir_fd, name, SOCK_STREAM | SOCK_NONBLOCK);
 }
 
 int

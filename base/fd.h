@@ -61,7 +61,11 @@ int fd_arrange(const int *fds, size_t n);
  */
 int fd_listen_unix(int dir_fd, const char *name);
 
-/* Connects to such a socket, blocking only as connect() on AF_UNIX does. */
+/*
+ * Connects to such a socket, blocking only as connect() on AF_UNIX does; the
+ * second makes a nonblocking one, -EAGAIN when nobody accepts.
+ */
 int fd_connect_unix(int dir_fd, const char *name);
+int fd_connect_unix_nonblock(int dir_fd, const char *name);
 
 #endif

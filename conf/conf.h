@@ -71,6 +71,7 @@ struct conf {
 		char *env_accept; /* comma-separated globs */
 		uint64_t stop_grace_ms;
 		enum conf_on_shutdown on_shutdown;
+		bool notice;
 		uint64_t max_per_sandbox;
 	} session;
 	struct {

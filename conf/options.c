@@ -167,6 +167,10 @@ static const struct option options_table[] = {
 	"is stopped." },
 { "session", "on_shutdown", OPTION_WORD, FIELD(session.on_shutdown), 0, 0,
 	"keep", NULL, "keep, kill", "What becomes of sessions when berthd stops." },
+{ "session", "notice", OPTION_BOOL, FIELD(session.notice), 0, 0, "yes", NULL,
+	"no, yes",
+	"Tell whoever gets a fresh session in one line when the former one of "
+	"that name was lost." },
 { "session", "max_per_sandbox", OPTION_COUNT,
 	FIELD(session.max_per_sandbox), 1, 100000, "100", NULL, "count",
 	"Live sessions of one sandbox." },

@@ -7,10 +7,9 @@
 #include "base/mem.h"
 #include "store/db.h"
 
-int64_t
-store_attachment_insert(struct store *s, const struct store_attachment *r)
+static void
+attachment_queue(struct store *s, int64_t id, const struct store_attachment *r)
 {
-	int64_t id = s->next_attachment++;
 	const struct store_value v[] = {
 		store_int(":id", id),
 		store_text(":session_id", r->session_id),
@@ -23,7 +22,29 @@ store_attachment_insert(struct store *s, const struct store_attachment *r)
 	};
 
 	store_queue(s, ATTACHMENT_INSERT, v, ARRAY_LEN(v));
+}
+
+int64_t
+store_attachment_insert(struct store *s, const struct store_attachment *r)
+{
+	int64_t id = s->next_attachment++;
+
+	attachment_queue(s, id, r);
 	return id;
+}
+
+void
+store_attachment_restore(struct store *s, const struct store_attachment *r)
+{
+	if (r->id >= s->next_attachment)
+		s->next_attachment = r->id + 1;
+	attachment_queue(s, r->id, r);
+}
+
+void
+store_attachment_skip_ids(struct store *s, int64_t n)
+{
+	s->next_attachment += n;
 }
 
 void

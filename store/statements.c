@@ -82,7 +82,7 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 			    " s.created_ms, s.rowid" },
 
 	[ATTACHMENT_INSERT] = { "attachment_insert",
-	    "INSERT INTO attachment (id, session_id, identity,"
+	    "INSERT OR IGNORE INTO attachment (id, session_id, identity,"
 	    " key_fingerprint, role, remote_addr, client_version,"
 	    " attached_ms)"
 	    " VALUES (:id, :session_id, :identity, :key_fingerprint,"

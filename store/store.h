@@ -168,6 +168,11 @@ struct store_attachment {
  */
 int64_t store_attachment_insert(
     struct store *s, const struct store_attachment *r);
+/* Queued: a row that another process gave an id; nothing if there is one. */
+void store_attachment_restore(
+    struct store *s, const struct store_attachment *r);
+/* The next N ids are not given out: a crash may have used them. */
+void store_attachment_skip_ids(struct store *s, int64_t n);
 /* Queued. */
 void store_attachment_ended(struct store *s, int64_t id, int64_t now_ms,
     uint64_t bytes_out, uint64_t bytes_in, uint32_t resyncs);

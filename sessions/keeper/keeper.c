@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "sessions/keeper/ring.h"
 #include "sessions/keeper/size.h"
+#include "sessions/keeper/state.h"
 #include "sessions/keeper/viewer.h"
 
 #define KEEPER_TICK_MS 250
@@ -22,7 +23,7 @@
 /* A bound session whose client does not come is stopped after this. */
 #define KEEPER_CLIENT_MS 10000
 
-/* So long the end state waits for a new manager when there is none. */
+/* So long an end that could not be saved waits for a new manager. */
 #define KEEPER_ORPHAN_MS 60000
 
 static void
@@ -124,7 +125,9 @@ keeper_started(struct keeper *k)
 	struct child *c = &k->child;
 
 	k->state = STATE_RUNNING;
+	k->started_ms = (uint64_t)clock_wall_ms();
 	manager_link_started(&k->manager);
+	state_save(k);
 	recording_start(&k->recording);
 	if (keeper_has(k, LAUNCH_PTY)) {
 		output_open(&k->output, k, &c->master_fd, 1);
@@ -264,6 +267,7 @@ keeper_report(struct keeper *k)
 	k->is_reported = true;
 	keeper_stats(k, &k->exited.stats);
 	k->exited.rec_state = recording_state(&k->recording);
+	k->is_saved = state_save(k) == 0;
 	manager_link_exited(&k->manager);
 }
 
@@ -275,7 +279,7 @@ keeper_may_go(const struct keeper *k)
 	int64_t alone_ms = k->over_ms > m->lost_ms ? k->over_ms : m->lost_ms;
 
 	if (!k->is_launched)
-		return !m->is_up;
+		return !m->wire;
 	if (!list_empty(&k->viewers) || !manager_link_is_flushed(m))
 		return false;
 	if (k->is_failed)
@@ -284,8 +288,8 @@ keeper_may_go(const struct keeper *k)
 		return false;
 	if (k->is_released)
 		return true;
-	return !m->is_up && (m->listen_fd < 0 ||
-				clock_mono_ms() - alone_ms > KEEPER_ORPHAN_MS);
+	return !m->wire && (k->is_saved || m->listen_fd < 0 ||
+			       clock_mono_ms() - alone_ms > KEEPER_ORPHAN_MS);
 }
 
 void
@@ -295,9 +299,12 @@ keeper_advance(struct keeper *k)
 		keeper_finish_output(k);
 	if (k->is_over && !k->is_reported && recording_is_over(&k->recording))
 		keeper_report(k);
-	if (keeper_may_go(k))
+	if (keeper_may_go(k)) {
+		/* Who left since then is told to the next manager. */
+		if (k->manager.n_left)
+			state_save(k);
 		event_base_loopbreak(k->base);
-	else if (k->is_over || k->is_failed)
+	} else if (k->is_over || k->is_failed)
 		keeper_want_tick(k);
 }
 
@@ -313,11 +320,12 @@ keeper_event(struct keeper *k, int fd, short what, event_callback_fn fn)
 }
 
 struct keeper *
-keeper_new(int manager_fd, int listen_fd)
+keeper_new(int manager_fd, int lock_fd, int listen_fd)
 {
 	struct keeper *k = xcalloc(1, sizeof(*k));
 	sigset_t set;
 
+	k->lock_fd = lock_fd;
 	k->base = event_base_new();
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
@@ -365,6 +373,7 @@ keeper_free(struct keeper *k)
 	event_free(k->tick_ev);
 	event_free(k->pump_ev);
 	close(k->signal_fd);
+	close(k->lock_fd);
 	event_base_free(k->base);
 	if (k->is_launched)
 		wire_launch_release(&k->launch);

@@ -28,7 +28,7 @@ struct viewer;
 struct keeper {
 	struct event_base *base;
 	struct event *signal_ev, *status_ev, *tick_ev, *pump_ev;
-	int signal_fd;
+	int signal_fd, lock_fd;    /* the second is the session's lock */
 	struct wire_launch launch; /* valid once is_launched */
 	uint64_t generation;       /* highest of a manager seen */
 	bool is_launched;
@@ -37,8 +37,10 @@ struct keeper {
 	bool is_released; /* FRAME_BYE came: the manager knows the end */
 	bool had_viewer;  /* a bound session had its one viewer */
 	bool is_failed;   /* the child could not be started */
+	bool is_saved;    /* its end stands in the lock file */
 	enum wire_session_state state;
 	int64_t launched_ms, over_ms; /* CLOCK_MONOTONIC */
+	uint64_t started_ms;          /* wall clock, 0 = not yet */
 	struct wire_exited exited;    /* valid in STATE_EXITED */
 	struct manager_link manager;
 	struct child child;
@@ -60,11 +62,11 @@ struct keeper {
 #define KEEPER_SCRATCH (FRAME_DATA_MAX + 2 * 4096U)
 
 /*
- * Starts a keeper on the socket MANAGER_FD and the listening socket LISTEN_FD
- * (-1 for none); it owns both. SIGCHLD must be blocked. Nothing runs before
+ * Starts a keeper on the socket MANAGER_FD, the session's lock LOCK_FD and the
+ * listening socket LISTEN_FD (-1 for none); it owns all three. SIGCHLD must be blocked. Nothing runs before
  * keeper_run(). Free with keeper_free().
  */
-struct keeper *keeper_new(int manager_fd, int listen_fd);
+struct keeper *keeper_new(int manager_fd, int lock_fd, int listen_fd);
 void keeper_free(struct keeper *k);
 
 /* Runs the loop until the keeper has nothing left to do. */

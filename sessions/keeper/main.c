@@ -103,7 +103,8 @@ main(int argc, char **argv)
 		return 1;
 	}
 	main_set_signals();
-	k = keeper_new(MAIN_MANAGER_FD, has_listener ? MAIN_LISTEN_FD : -1);
+	k = keeper_new(
+	    MAIN_MANAGER_FD, MAIN_LOCK_FD, has_listener ? MAIN_LISTEN_FD : -1);
 	keeper_run(k);
 	keeper_free(k);
 	return 0;

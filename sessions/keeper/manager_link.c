@@ -3,27 +3,22 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "sessions/keeper/keeper.h"
-#include "sessions/keeper/size.h"
+#include "sessions/keeper/manager_frames.h"
 #include "sessions/keeper/viewer.h"
 
-/* Exit codes of the berth command line, in FRAME_ERROR. */
-#define MANAGER_FAILED   1
-#define MANAGER_CONFLICT 4
-
-#define MANAGER_INPUT_MAX FRAME_WINDOW
+/* FRAME_ERROR to a manager that may not take over: `refused` of berth(1). */
+#define MANAGER_LINK_REFUSED 5
 
 static void
-manager_link_send_hello(struct manager_link *m)
+manager_link_send_hello(struct manager_link *m, struct wire *w)
 {
 	struct keeper *k = m->k;
 	struct wire_hello h = {
@@ -39,7 +34,7 @@ manager_link_send_hello(struct manager_link *m)
 	memcpy(h.sid, k->launch.sid, sizeof(h.sid));
 	keeper_stats(k, &h.stats);
 	wire_hello_encode(&b, &h);
-	manager_link_send(m, FRAME_HELLO, 0, 0, &b);
+	wire_send_buf(w, FRAME_HELLO, 0, 0, &b);
 	buf_release(&b);
 }
 
@@ -49,14 +44,14 @@ manager_link_send(struct manager_link *m, uint8_t type, uint8_t arg,
 {
 	static const struct buf nothing;
 
-	if (m->is_up)
-		wire_send_buf(&m->wire, type, arg, tag, b ? b : &nothing);
+	if (m->wire)
+		wire_send_buf(m->wire, type, arg, tag, b ? b : &nothing);
 }
 
 bool
 manager_link_is_flushed(const struct manager_link *m)
 {
-	return !m->is_up || m->wire.is_broken || link_is_idle(&m->wire.link);
+	return !m->wire || m->wire->is_broken || link_is_idle(&m->wire->link);
 }
 
 void
@@ -66,7 +61,7 @@ manager_link_started(struct manager_link *m)
 
 	buf_put_u32(&b, (uint32_t)m->k->child.pid);
 	buf_put_u64(&b, m->k->child.start_ticks);
-	buf_put_u64(&b, (uint64_t)clock_wall_ms());
+	buf_put_u64(&b, m->k->started_ms);
 	manager_link_send(m, FRAME_STARTED, 0, 0, &b);
 	buf_release(&b);
 }
@@ -118,213 +113,122 @@ manager_link_stats_changed(struct manager_link *m)
 {
 	struct timeval tv = { .tv_sec = 1 };
 
-	if (m->is_up && !event_pending(m->stats_ev, EV_TIMEOUT, NULL))
+	if (m->wire && !event_pending(m->stats_ev, EV_TIMEOUT, NULL))
 		event_add(m->stats_ev, &tv);
 }
 
-static int
-manager_link_launch(struct manager_link *m, struct frame *f)
+static void
+manager_link_send_left(struct manager_link *m, const struct wire_left *left)
 {
-	struct keeper *k = m->k;
-	struct wire_launch l;
-	int rc;
-
-	if (k->is_launched)
-		return -EPROTO;
-	rc = wire_launch_decode(f->data, f->len, &l);
-	if (rc < 0)
-		return rc;
-	keeper_launch(k, &l, take_fd(&f->fd));
-	return 0;
-}
-
-/* A bound session that ended before its client came still owes it the end. */
-static bool
-manager_link_may_attach(struct keeper *k)
-{
-	bool is_first = keeper_has(k, LAUNCH_BOUND) && !k->had_viewer;
-
-	keeper_reap(k);
-	if (k->is_failed || k->is_reported)
-		return false;
-	if (keeper_is_bound_pipe(k))
-		return is_first;
-	return k->state != STATE_EXITED || is_first;
-}
-
-static int
-manager_link_viewer(struct manager_link *m, struct frame *f)
-{
-	struct wire_viewer spec;
 	struct buf b = { 0 };
-	bool may_attach;
-	int rc = wire_viewer_decode(f->data, f->len, &spec);
 
-	if (rc < 0 || f->fd < 0 || !m->k->is_launched)
-		return -EPROTO;
-	rc = fd_set_nonblock(f->fd, true);
-	if (rc < 0)
-		return rc;
-	may_attach = manager_link_may_attach(m->k);
-	buf_put_u64(&b, spec.attachment);
-	manager_link_send(m, FRAME_VIEWER_ACK, may_attach, f->tag, &b);
+	wire_left_encode(&b, left, m->wire->version);
+	manager_link_send(m, FRAME_VIEWER_GONE, 0, 0, &b);
 	buf_release(&b);
-	if (may_attach)
-		viewer_attach(m->k, &spec, take_fd(&f->fd));
-	return 0;
 }
 
-static int
-manager_link_kill(struct manager_link *m, struct frame *f)
+void
+manager_link_left(struct manager_link *m, const struct wire_left *left)
 {
-	if (f->len || f->arg == 0 || f->arg >= NSIG)
-		return -EPROTO;
-	child_signal(&m->k->child, f->arg);
-	return 0;
+	if (m->wire) {
+		manager_link_send_left(m, left);
+		return;
+	}
+	if (m->n_left == STATE_FILE_LEFT_MAX)
+		memmove(m->left, m->left + 1, --m->n_left * sizeof(m->left[0]));
+	m->left[m->n_left++] = *left;
 }
 
-static int
-manager_link_stop(struct manager_link *m, struct frame *f)
+/* Everybody who is attached now. */
+static void
+manager_link_send_viewers(struct manager_link *m)
 {
-	struct reader r = reader_over(f->data, f->len);
-	uint32_t grace = reader_u32(&r);
-
-	if (!reader_done(&r))
-		return -EPROTO;
-	if (m->k->child.pid > 0)
-		stop_begin(
-		    &m->k->stop, STOP_ALL, grace, "the session was stopped");
-	return 0;
-}
-
-static int
-manager_link_drop(struct manager_link *m, struct frame *f)
-{
-	struct reader r = reader_over(f->data, f->len);
-	uint64_t attachment = reader_u64(&r);
-	autofree char *why = reader_str(&r, 1024);
 	struct list *pos, *tmp;
+	struct buf b = { 0 };
+	uint32_t n = 0;
 
-	if (!reader_done(&r) || !why)
-		return -EPROTO;
+	list_for_each (pos, tmp, &m->k->viewers)
+		n++;
+	buf_put_u32(&b, n);
 	list_for_each (pos, tmp, &m->k->viewers) {
 		struct viewer *v = list_entry(pos, struct viewer, node);
 
-		if (v->attachment == attachment)
-			viewer_detach(v, why);
+		buf_put_u64(&b, v->attachment);
+		buf_put_str(&b, v->label);
 	}
-	return 0;
+	manager_link_send(m, FRAME_VIEWERS, 0, 0, &b);
+	buf_release(&b);
 }
 
-static int
-manager_link_input(struct manager_link *m, struct frame *f)
-{
-	struct keeper *k = m->k;
-
-	if (f->len > FRAME_DATA_MAX)
-		return -EPROTO;
-	if (k->state == STATE_EXITED || k->input.is_closed) {
-		wire_reply_error(&m->wire, f->tag, MANAGER_CONFLICT,
-		    "nothing reads the session's input any more");
-		return 0;
-	}
-	if (m->input.queued + f->len > MANAGER_INPUT_MAX) {
-		wire_reply_error(&m->wire, f->tag, MANAGER_FAILED,
-		    "the session does not read its input; try again later");
-		return 0;
-	}
-	input_push(&k->input, &m->input, f->data, f->len);
-	manager_link_stats_changed(m);
-	wire_reply_ok(&m->wire, f->tag);
-	return 0;
-}
-
-static int
-manager_link_input_eof(struct manager_link *m, struct frame *f)
-{
-	if (f->len)
-		return -EPROTO;
-	if (keeper_has(m->k, LAUNCH_PTY)) {
-		wire_reply_error(&m->wire, f->tag, MANAGER_CONFLICT,
-		    "a terminal session has no stdin to close");
-		return 0;
-	}
-	input_eof(&m->k->input);
-	wire_reply_ok(&m->wire, f->tag);
-	return 0;
-}
-
-static int
-manager_link_set_size(struct manager_link *m, struct frame *f)
-{
-	struct reader r = reader_over(f->data, f->len);
-	struct wire_size s = { .cols = reader_u32(&r) };
-
-	s.rows = reader_u32(&r);
-	if (!reader_done(&r))
-		return -EPROTO;
-	if (!keeper_has(m->k, LAUNCH_PTY)) {
-		wire_reply_error(&m->wire, f->tag, MANAGER_CONFLICT,
-		    "the session has no terminal");
-		return 0;
-	}
-	size_set(m->k, &s);
-	wire_reply_ok(&m->wire, f->tag);
-	return 0;
-}
-
-static int
-manager_link_flush(struct manager_link *m, struct frame *f)
-{
-	if (f->len)
-		return -EPROTO;
-	recording_flush(&m->k->recording, f->tag);
-	return 0;
-}
-
-static int
-manager_link_bye(struct manager_link *m, struct frame *f)
-{
-	if (f->len)
-		return -EPROTO;
-	m->k->is_released = m->k->is_reported;
-	keeper_advance(m->k);
-	return 0;
-}
-
-static const struct {
-	uint8_t type;
-	int (*handle)(struct manager_link *m, struct frame *f);
-} manager_link_table[] = {
-	{ FRAME_LAUNCH, manager_link_launch },
-	{ FRAME_VIEWER, manager_link_viewer },
-	{ FRAME_KILL, manager_link_kill },
-	{ FRAME_STOP, manager_link_stop },
-	{ FRAME_DROP, manager_link_drop },
-	{ FRAME_INPUT, manager_link_input },
-	{ FRAME_INPUT_EOF, manager_link_input_eof },
-	{ FRAME_SET_SIZE, manager_link_set_size },
-	{ FRAME_FLUSH, manager_link_flush },
-	{ FRAME_BYE, manager_link_bye },
-};
+/* ---- which manager it is ------------------------------------------------- */
 
 static void
-manager_link_on_frame(struct wire *w, const struct frame *frame)
+manager_link_drop(struct manager_link *m)
+{
+	wire_release(take_ptr(m->wire));
+	m->lost_ms = clock_mono_ms();
+	m->k->recording.n_flush_tags = 0;
+	event_del(m->stats_ev);
+}
+
+/* NEXT has said TAKE: it is the manager now, and hears what it missed. */
+static void
+manager_link_take(struct manager_link *m, const struct wire_take *take)
+{
+	if (m->wire)
+		manager_link_drop(m);
+	m->wire = take_ptr(m->next);
+	m->wire->version = take->version;
+	m->k->generation = take->generation;
+	manager_link_send_hello(m, m->wire);
+	for (unsigned i = 0; i < m->n_left; i++)
+		manager_link_send_left(m, &m->left[i]);
+	m->n_left = 0;
+	manager_link_send_viewers(m);
+	if (m->k->is_reported)
+		manager_link_exited(m);
+}
+
+static void
+manager_link_on_take(struct manager_link *m, const struct frame *f)
+{
+	struct wire_take take;
+	const char *why = NULL;
+	int rc = f->type == FRAME_TAKE
+		     ? wire_take_decode(f->data, f->len, &take)
+		     : -EPROTO;
+
+	if (f->fd >= 0)
+		close(f->fd);
+	if (rc < 0)
+		why = "a manager begins with TAKE";
+	else if (take.version < FRAME_VERSION_OLDEST ||
+		 take.version > FRAME_VERSION)
+		why = "that version of the frames is not spoken here";
+	else if (take.generation <= m->k->generation)
+		why = "another manager came after that one";
+	if (!why) {
+		manager_link_take(m, &take);
+		return;
+	}
+	log_warn("manager_refused", "why", why, NULL);
+	wire_reply_error(m->next, f->tag, MANAGER_LINK_REFUSED, why);
+	wire_close(m->next, -EPROTO);
+}
+
+static void
+manager_link_on_frame(struct wire *w, const struct frame *f)
 {
 	struct manager_link *m = w->owner;
-	struct frame f = *frame;
-	int rc = -EPROTO;
+	int rc;
 
-	for (size_t i = 0; i < ARRAY_LEN(manager_link_table); i++) {
-		if (manager_link_table[i].type == f.type)
-			rc = manager_link_table[i].handle(m, &f);
-	}
-	if (f.fd >= 0)
-		close(f.fd);
-	if (rc == 0)
+	if (w == m->next) {
+		manager_link_on_take(m, f);
 		return;
-	log_err("manager_protocol", "frame", frame_name(f.type), NULL);
-	wire_close(w, rc);
+	}
+	rc = manager_frames_handle(m, f);
+	if (rc < 0)
+		wire_close(w, rc);
 }
 
 static void
@@ -333,11 +237,11 @@ manager_link_on_close(struct wire *w, int rc)
 	struct manager_link *m = w->owner;
 
 	(void)rc;
-	wire_release(w);
-	m->is_up = false;
-	m->lost_ms = clock_mono_ms();
-	m->k->recording.n_flush_tags = 0;
-	event_del(m->stats_ev);
+	if (w == m->next) {
+		wire_release(take_ptr(m->next));
+		return;
+	}
+	manager_link_drop(m);
 	keeper_advance(m->k);
 }
 
@@ -349,23 +253,26 @@ manager_link_on_idle(struct wire *w)
 	keeper_advance(m->k);
 }
 
-static void
-manager_link_up(struct manager_link *m, int fd)
+/* Greets on FD, in the slot that is not taken. */
+static struct wire *
+manager_link_greet(struct manager_link *m, int fd)
 {
 	static const struct wire_handler handler = {
 		.on_frame = manager_link_on_frame,
 		.on_close = manager_link_on_close,
 		.on_idle = manager_link_on_idle,
 	};
+	struct wire *w = &m->wires[m->wire == &m->wires[0]];
 
-	m->is_up = true;
-	wire_init(&m->wire, m->k->base, fd, &handler, m);
-	manager_link_send_hello(m);
-	if (m->k->is_reported)
-		manager_link_exited(m);
+	wire_init(w, m->k->base, fd, &handler, m);
+	manager_link_send_hello(m, w);
+	return w;
 }
 
-/* A later manager: of our own uid or root, and only one at a time. */
+/*
+ * Somebody connects: of our own uid or root. Until it has said TAKE it is
+ * nobody, and gives way to who comes later.
+ */
 static void
 manager_link_on_listen(evutil_socket_t fd, short what, void *arg)
 {
@@ -383,11 +290,9 @@ manager_link_on_listen(evutil_socket_t fd, short what, void *arg)
 		log_warn("manager_refused", "why", "uid", NULL);
 		return;
 	}
-	if (m->is_up) {
-		log_warn("manager_refused", "why", "there is one", NULL);
-		return;
-	}
-	manager_link_up(m, take_fd(&peer));
+	if (m->next)
+		wire_release(take_ptr(m->next));
+	m->next = manager_link_greet(m, take_fd(&peer));
 }
 
 void
@@ -406,7 +311,7 @@ manager_link_init(
 			abort();
 		event_add(m->listen_ev, NULL);
 	}
-	manager_link_up(m, fd);
+	m->wire = manager_link_greet(m, fd);
 }
 
 void
@@ -418,7 +323,7 @@ manager_link_release(struct manager_link *m)
 		event_free(m->stats_ev);
 	if (m->listen_fd >= 0)
 		close(m->listen_fd);
-	if (m->is_up)
-		wire_release(&m->wire);
+	for (size_t i = 0; i < ARRAY_LEN(m->wires); i++)
+		wire_release(&m->wires[i]);
 	input_source_release(&m->k->input, &m->input);
 }

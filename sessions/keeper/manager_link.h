@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "sessions/keeper/input.h"
+#include "sessions/wire/state_file.h"
 #include "sessions/wire/wire.h"
 
 struct event;
@@ -17,12 +18,16 @@ struct keeper;
 
 struct manager_link {
 	struct keeper *k;
-	struct wire wire;
+	struct wire wires[2];
+	struct wire *wire; /* to the manager, one of the two, or NULL */
+	struct wire *next; /* who connected and has not said TAKE, or NULL */
 	struct event *listen_ev, *stats_ev;
 	int listen_fd;
-	bool is_up;
 	int64_t lost_ms;           /* since when there is none */
 	struct input_source input; /* what `berth send` types */
+	/* Viewers that left while nobody was there to be told. */
+	struct wire_left left[STATE_FILE_LEFT_MAX];
+	unsigned n_left;
 };
 
 /*
@@ -38,10 +43,11 @@ void manager_link_release(struct manager_link *m);
 void manager_link_send(struct manager_link *m, uint8_t type, uint8_t arg,
     uint16_t tag, const struct buf *b);
 
-/* FRAME_STARTED, FRAME_FAILED, FRAME_EXITED. */
+/* FRAME_STARTED, FRAME_FAILED, FRAME_EXITED, FRAME_VIEWER_GONE. */
 void manager_link_started(struct manager_link *m);
 void manager_link_failed(struct manager_link *m, const char *why);
 void manager_link_exited(struct manager_link *m);
+void manager_link_left(struct manager_link *m, const struct wire_left *left);
 
 /* The figures changed: FRAME_STATS within a second. */
 void manager_link_stats_changed(struct manager_link *m);

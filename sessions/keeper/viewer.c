@@ -155,7 +155,7 @@ viewer_send_live(struct viewer *v)
 static bool
 viewer_has_data(const struct viewer *v)
 {
-	return v->filter || v->pos < ring_end(v->k->ring);
+	return v->notice || v->filter || v->pos < ring_end(v->k->ring);
 }
 
 static bool
@@ -165,10 +165,25 @@ viewer_may_send(const struct viewer *v)
 	       v->credit[STREAM_OUT] > 0 && link_is_idle(&v->wire.link);
 }
 
+/* What berth itself has to say comes before the first byte of the session. */
+static bool
+viewer_send_notice(struct viewer *v)
+{
+	size_t n = strlen(v->notice);
+
+	if (v->credit[STREAM_OUT] < n)
+		return false;
+	viewer_write_bytes(v, (uint8_t *)v->notice, n);
+	free(take_ptr(v->notice));
+	return true;
+}
+
 /* Sends one frame; false when nothing can be sent now. */
 static bool
 viewer_step(struct viewer *v)
 {
+	if (v->notice)
+		return viewer_send_notice(v);
 	if (v->pos < ring_start(v->k->ring))
 		return viewer_resync(v);
 	return v->filter ? viewer_send_replay(v) : viewer_send_live(v);
@@ -313,18 +328,19 @@ viewer_on_close(struct wire *w, int rc)
 {
 	struct viewer *v = w->owner;
 	struct keeper *k = v->k;
-	struct buf b = { 0 };
+	struct wire_left left = {
+		.attachment = v->attachment,
+		.bytes_out = v->bytes_out,
+		.bytes_in = v->bytes_in,
+		.resyncs = v->resyncs,
+		.left_ms = (uint64_t)clock_wall_ms(),
+	};
 	bool was_bound = v == k->bound_viewer;
 
 	if (rc < 0)
 		log_debug(
 		    "viewer_link_error", "error", strerrordesc_np(-rc), NULL);
-	buf_put_u64(&b, v->attachment);
-	buf_put_u64(&b, v->bytes_out);
-	buf_put_u64(&b, v->bytes_in);
-	buf_put_u32(&b, v->resyncs);
-	manager_link_send(&k->manager, FRAME_VIEWER_GONE, 0, 0, &b);
-	buf_release(&b);
+	manager_link_left(&k->manager, &left);
 	viewer_free(v);
 	if (was_bound)
 		viewer_lost_client(k);
@@ -345,6 +361,8 @@ viewer_free(struct viewer *v)
 	input_source_release(&k->input, &v->input);
 	wire_release(&v->wire);
 	free(v->filter);
+	free(v->label);
+	free(v->notice);
 	free(v);
 }
 
@@ -395,6 +413,9 @@ viewer_attach(struct keeper *k, const struct wire_viewer *spec, int fd)
 	v->k = k;
 	v->attachment = spec->attachment;
 	v->flags = spec->flags;
+	v->label = spec->label ? xstrdup(spec->label) : NULL;
+	if (spec->notice && spec->notice[0] && k->ring)
+		v->notice = xasprintf("[berth: %s]\r\n", spec->notice);
 	list_append(&k->viewers, &v->node);
 	k->n_viewers++;
 	if (keeper_has(k, LAUNCH_BOUND) && !k->had_viewer) {

@@ -24,6 +24,8 @@ struct viewer {
 	struct wire wire;
 	uint64_t attachment;
 	uint32_t flags;        /* enum wire_viewer_flags */
+	char *label;           /* the manager's, or NULL */
+	char *notice;          /* to be printed first, or NULL */
 	struct wire_size size; /* as last sent, 0 for unknown */
 	uint64_t touch; /* when it last sent a size or typed, see size.h */
 	struct input_source input;

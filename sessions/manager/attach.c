@@ -55,6 +55,26 @@ attach_may_type(const struct request *r)
 	return r->who.role != ROLE_VIEWER || r->who.is_admin;
 }
 
+/* Who gets a new shell where there was one must know that, and why. */
+static void
+attach_note_lost(struct request *r)
+{
+	struct store_session last;
+	char ref[2 * STORE_NAME_MAX + 2];
+
+	if (!r->m->conf->session.notice)
+		return;
+	snprintf(ref, sizeof(ref), "%s+%s", r->sandbox, r->name);
+	if (store_session_find(r->m->store, ref, &last) < 0)
+		return;
+	if (last.status == SESSION_LOST)
+		snprintf(r->notice, sizeof(r->notice),
+		    "the former session %s was lost, this is a new one; berth"
+		    " rec cat %s shows what was recorded",
+		    ref, last.id);
+	store_session_release(&last);
+}
+
 void
 attach_begin(struct request *r)
 {
@@ -81,6 +101,7 @@ attach_begin(struct request *r)
 		    r->sandbox, r->name);
 		return;
 	}
+	attach_note_lost(r);
 	code = launch_session(r->m, &r->who, &spec, &s, why);
 	if (code == MANAGER_OK)
 		request_join(r, s);

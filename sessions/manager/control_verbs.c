@@ -48,6 +48,21 @@ control_session(struct control_client *cl, const json_t *req)
 	return NULL;
 }
 
+/* The same for a verb that speaks to the keeper at once. */
+static struct session *
+control_ready_session(struct control_client *cl, const json_t *req)
+{
+	struct session *s = control_session(cl, req);
+
+	if (s && !s->is_ready) {
+		control_error(cl, MANAGER_FAILED,
+		    "the keeper of session %s does not answer; try again",
+		    s->id);
+		return NULL;
+	}
+	return s;
+}
+
 /* An array of strings as a vector that the caller frees; NULL when absent. */
 static char **
 control_strv(const json_t *req, const char *key, size_t max)
@@ -179,7 +194,7 @@ control_kill(struct control_client *cl, const json_t *req)
 		control_error(cl, MANAGER_USAGE, "there is no signal %s", name);
 		return;
 	}
-	s = control_session(cl, req);
+	s = name ? control_ready_session(cl, req) : control_session(cl, req);
 	if (!s)
 		return;
 	store_audit(cl->c->m->store, "kill", cl->who.identity, NULL, s->sandbox,
@@ -225,7 +240,7 @@ control_send_verb(struct control_client *cl, const json_t *req)
 {
 	const char *b64 = control_str(req, "data", "");
 	size_t len = strlen(b64), n = 0;
-	struct session *s = control_session(cl, req);
+	struct session *s = control_ready_session(cl, req);
 	autofree uint8_t *bytes = NULL;
 
 	if (!s)
@@ -247,7 +262,7 @@ control_send_verb(struct control_client *cl, const json_t *req)
 static void
 control_eof(struct control_client *cl, const json_t *req)
 {
-	struct session *s = control_session(cl, req);
+	struct session *s = control_ready_session(cl, req);
 
 	if (!s)
 		return;
@@ -264,7 +279,7 @@ static void
 control_resize(struct control_client *cl, const json_t *req)
 {
 	struct wire_size size = control_size(req);
-	struct session *s = control_session(cl, req);
+	struct session *s = control_ready_session(cl, req);
 	struct buf b = { 0 };
 
 	if (!s)
@@ -337,7 +352,7 @@ control_rec_cat(struct control_client *cl, const json_t *req)
 static void
 control_rec_flush(struct control_client *cl, const json_t *req)
 {
-	struct session *s = control_session(cl, req);
+	struct session *s = control_ready_session(cl, req);
 
 	if (s)
 		cl->pending =

@@ -230,6 +230,7 @@ launch_keeper(struct session *s, struct err *e)
 	}
 	session_watch(s, pidfd);
 	session_connect(s, pair[0]);
+	s->is_ready = true;
 	return 0;
 }
 
@@ -242,6 +243,7 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 	autofree char *program = launch_program(argv[0]);
 	struct launch_env env = { 0 };
 	struct wire_launch l = {
+		.version = FRAME_VERSION,
 		.generation = s->m->generation,
 		.flags = spec->flags,
 		.uid = place->uid,
@@ -388,7 +390,6 @@ launch_fill(struct session *s, const struct launch_spec *spec)
 	snprintf(s->sandbox, sizeof(s->sandbox), "%s", spec->sandbox);
 	snprintf(s->name, sizeof(s->name), "%s", spec->name);
 	s->is_pty = (spec->flags & LAUNCH_PTY) != 0;
-	s->is_bound = (spec->flags & LAUNCH_BOUND) != 0;
 	s->created_ms = clock_wall_ms();
 	s->stats.cols = launch_dim(spec->size.cols, LAUNCH_COLS);
 	s->stats.rows = launch_dim(spec->size.rows, LAUNCH_ROWS);

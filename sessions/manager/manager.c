@@ -9,13 +9,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "sessions/manager/adopt.h"
+#include "sessions/manager/leftover.h"
 #include "sessions/manager/session.h"
 
 #define MANAGER_PUMP_MS  50
@@ -41,6 +42,8 @@ manager_on_pump(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	if (rc == 0)
+		session_remove_spent(m);
 	if (rc == -EAGAIN)
 		manager_arm_pump(m, MANAGER_PUMP_MS);
 	else if (rc < 0)
@@ -52,99 +55,6 @@ static void
 manager_on_queued(void *arg)
 {
 	manager_arm_pump(arg, 2);
-}
-
-/* ---- what a former manager left ------------------------------------------ */
-
-/* True if the keeper of ID holds its lock, so the session lives. */
-static bool
-manager_is_kept(struct manager *m, const char *id)
-{
-	autoclose int fd = -1;
-	char name[STORE_ID_MAX + 8];
-
-	snprintf(name, sizeof(name), "%s.lock", id);
-	fd = openat(m->locks_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-}
-
-struct manager_left {
-	struct store_session *rows;
-	size_t n, cap;
-};
-
-static bool
-manager_collect(const struct store_session *r, void *arg)
-{
-	struct manager_left *left = arg;
-
-	if (left->n == left->cap) {
-		left->cap = left->cap ? 2 * left->cap : 64;
-		left->rows =
-		    xrealloc(left->rows, left->cap * sizeof(*left->rows));
-	}
-	left->rows[left->n] = *r;
-	left->rows[left->n].argv = r->argv ? xstrdup(r->argv) : NULL;
-	left->rows[left->n].cwd = r->cwd ? xstrdup(r->cwd) : NULL;
-	left->n++;
-	return true;
-}
-
-static struct session *
-manager_revive(struct manager *m, const struct store_session *r)
-{
-	struct session *s = session_new(m);
-	struct store_recording rec;
-
-	snprintf(s->id, sizeof(s->id), "%s", r->id);
-	snprintf(s->sandbox, sizeof(s->sandbox), "%s", r->sandbox);
-	snprintf(s->name, sizeof(s->name), "%s", r->name);
-	s->sandbox_id = r->sandbox_id;
-	s->is_pty = r->is_pty;
-	s->created_ms = r->created_ms;
-	s->started_ms = r->started_ms;
-	s->pid = (pid_t)r->pid;
-	s->argv_json = r->argv ? xstrdup(r->argv) : NULL;
-	s->cwd = r->cwd ? xstrdup(r->cwd) : NULL;
-	if (store_recording_find(m->store, r->id, &rec) == 0 &&
-	    strcmp(rec.state, "open") == 0) {
-		s->recording_id = rec.id;
-		s->recording_ms = rec.started_ms;
-		s->stats.rec_bytes = rec.bytes;
-	}
-	return s;
-}
-
-/* Every row that says creating or running is true, or becomes so. */
-static void
-manager_reconcile(struct manager *m)
-{
-	struct manager_left left = { 0 };
-
-	store_session_each(m->store, false, manager_collect, &left);
-	for (size_t i = 0; i < left.n; i++) {
-		struct store_session *r = &left.rows[i];
-		struct session *s = manager_revive(m, r);
-		char name[STORE_ID_MAX + 8];
-		int fd = -1;
-
-		snprintf(name, sizeof(name), "%s.sock", r->id);
-		if (r->status == SESSION_RUNNING)
-			s->phase = PHASE_RUNNING;
-		if (manager_is_kept(m, r->id))
-			fd = fd_connect_unix(m->locks_fd, name);
-		if (fd >= 0 && fd_set_nonblock(fd, true) == 0) {
-			log_info("session_adopted", "sid", s->id, NULL);
-			session_connect(s, fd);
-		} else {
-			session_lost(s, "the session did not survive");
-			session_free(s);
-		}
-		store_session_release(r);
-	}
-	free(left.rows);
 }
 
 /* ---- life ------------------------------------------------------------------ */
@@ -164,6 +74,8 @@ manager_new(struct event_base *base, const struct conf *conf,
 	m->keeper_path = xstrdup(paths->keeper_path);
 	m->generation = (uint64_t)clock_wall_ms();
 	list_init(&m->sessions);
+	list_init(&m->leftovers);
+	list_init(&m->spent);
 	m->locks_fd = fd_open_dir_at(m->runtime_fd, "sessions", 0700, e);
 	m->pump_ev = evtimer_new(base, manager_on_pump, m);
 	if (!m->pump_ev)
@@ -175,7 +87,7 @@ manager_new(struct event_base *base, const struct conf *conf,
 		return rc;
 	}
 	store_on_queued(store, manager_on_queued, m);
-	manager_reconcile(m);
+	adopt_all(m);
 	recordings_start_sweep(m);
 	manager_arm_pump(m, 0);
 	*out = m;
@@ -196,6 +108,16 @@ manager_free(struct manager *m)
 			request_free(
 			    list_entry(s->requests.next, struct request, node));
 		session_free(s);
+	}
+	leftover_release_all(m);
+	/* What is not on the disk is told again to the next manager. */
+	if (store_pump(m->store, NULL) == 0)
+		session_remove_spent(m);
+	while (!list_empty(&m->spent)) {
+		struct list *node = m->spent.next;
+
+		list_remove(node);
+		free(list_entry(node, struct spent, node));
 	}
 	store_on_queued(m->store, NULL, NULL);
 	if (m->pump_ev)

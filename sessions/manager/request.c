@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "sessions/manager/attachment.h"
 #include "sessions/manager/session.h"
 
 #define REQUEST_TRIES_MAX 5
@@ -127,26 +128,6 @@ request_answer(
 	request_free(r);
 }
 
-/* Makes the row of the attachment; its id names the viewer to the keeper. */
-static int64_t
-request_attachment(struct request *r)
-{
-	struct store_attachment a = { .attached_ms = clock_wall_ms() };
-	bool is_view = !(r->viewer.flags & VIEWER_MAY_TYPE);
-
-	snprintf(a.session_id, sizeof(a.session_id), "%s", r->s->id);
-	snprintf(a.identity, sizeof(a.identity), "%s", r->who.identity);
-	snprintf(a.key_fingerprint, sizeof(a.key_fingerprint), "%s",
-	    r->who.fingerprint);
-	snprintf(a.role, sizeof(a.role), "%s",
-	    is_view ? "viewer" : role_name(r->who.role));
-	snprintf(
-	    a.remote_addr, sizeof(a.remote_addr), "%s", r->who.remote_addr);
-	snprintf(a.client_version, sizeof(a.client_version), "%s",
-	    r->who.client_version);
-	return store_attachment_insert(r->m->store, &a);
-}
-
 /* Makes the pair and hands the keeper its end. */
 static void
 request_ask(struct request *r)
@@ -170,8 +151,10 @@ request_ask(struct request *r)
 	r->tag = ++r->m->next_tag;
 	r->client_fd = pair[0];
 	r->is_acked = false;
-	r->viewer.attachment = (uint64_t)request_attachment(r);
-	wire_viewer_encode(&b, &r->viewer);
+	attachment_begin(r);
+	r->viewer.notice = r->notice;
+	wire_viewer_encode(&b, &r->viewer, r->s->wire.version);
+	free(take_ptr(r->viewer.label));
 	wire_send_fd(&r->s->wire, FRAME_VIEWER, 0, r->tag, buf_head(&b),
 	    buf_len(&b), pair[1]);
 	buf_release(&b);
@@ -185,10 +168,25 @@ request_join(struct request *r, struct session *s)
 	list_remove(&r->node);
 	r->s = s;
 	list_append(&s->requests, &r->node);
-	if (r->wants_link)
+	if (!s->is_ready)
+		request_wait(r, REQUEST_READY, MANAGER_READY_MS);
+	else if (r->wants_link)
 		request_ask(r);
 	else
 		request_wait(r, REQUEST_START, MANAGER_START_MS);
+}
+
+void
+request_on_ready(struct session *s)
+{
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &s->requests) {
+		struct request *r = list_entry(pos, struct request, node);
+
+		if (r->state == REQUEST_READY)
+			request_join(r, s);
+	}
 }
 
 void

@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "conf/conf.h"
+#include "sessions/manager/adopt.h"
+#include "sessions/manager/attachment.h"
 
 struct session *
 session_new(struct manager *m)
@@ -39,6 +41,8 @@ session_free(struct session *s)
 		event_free(s->reap_ev);
 	if (s->start_ev)
 		event_free(s->start_ev);
+	if (s->adopt_ev)
+		event_free(s->adopt_ev);
 	if (s->keeper_pidfd >= 0)
 		close(s->keeper_pidfd);
 	free(s->argv_json);
@@ -90,18 +94,33 @@ session_finish_recording(struct session *s, const char *state)
 }
 
 static void
-session_remove_files(struct session *s)
+session_spend_files(struct session *s)
 {
-	char name[STORE_ID_MAX + 8];
+	struct spent *f = xcalloc(1, sizeof(*f));
 
-	snprintf(name, sizeof(name), "%s.sock", s->id);
-	unlinkat(s->m->locks_fd, name, 0);
-	snprintf(name, sizeof(name), "%s.lock", s->id);
-	unlinkat(s->m->locks_fd, name, 0);
+	memcpy(f->id, s->id, sizeof(f->id));
+	list_append(&s->m->spent, &f->node);
 }
 
-/* Frees an ended session once its keeper, if it was our child, is reaped. */
-static void
+void
+session_remove_spent(struct manager *m)
+{
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &m->spent) {
+		struct spent *f = list_entry(pos, struct spent, node);
+		char name[STORE_ID_MAX + 8];
+
+		snprintf(name, sizeof(name), "%s.sock", f->id);
+		unlinkat(m->locks_fd, name, 0);
+		snprintf(name, sizeof(name), "%s.lock", f->id);
+		unlinkat(m->locks_fd, name, 0);
+		list_remove(&f->node);
+		free(f);
+	}
+}
+
+void
 session_maybe_free(struct session *s)
 {
 	if (s->phase == PHASE_ENDED && s->keeper_pidfd < 0 &&
@@ -130,7 +149,9 @@ session_end(
 	store_audit(store, "session_end", NULL, NULL, s->sandbox, s->id, note);
 	if (s->start_ev)
 		event_del(s->start_ev);
-	session_remove_files(s);
+	if (s->adopt_ev)
+		event_del(s->adopt_ev);
+	session_spend_files(s);
 	has_started = s->phase == PHASE_RUNNING;
 	s->phase = PHASE_ENDED;
 	request_on_end(s, has_started, note);
@@ -155,6 +176,9 @@ session_stop(struct session *s)
 {
 	struct buf b = { 0 };
 
+	s->wants_stop = !s->is_ready;
+	if (!s->is_ready)
+		return;
 	buf_put_u32(&b, (uint32_t)s->m->conf->session.stop_grace_ms);
 	wire_send_buf(&s->wire, FRAME_STOP, 0, 0, &b);
 	buf_release(&b);
@@ -168,19 +192,25 @@ session_on_hello(struct session *s, const struct frame *f)
 	struct wire_hello h;
 
 	if (wire_hello_decode(f->data, f->len, &h) < 0 ||
-	    h.version != FRAME_VERSION)
+	    h.version < FRAME_VERSION_OLDEST)
 		return -EPROTO;
-	/* Empty right after the start; an adopted keeper tells all it knows. */
-	if (h.state == STATE_RUNNING && s->phase == PHASE_STARTING) {
-		if (strcmp(h.sid, s->id) != 0)
-			return -EPROTO;
-		s->pid = (pid_t)h.pid;
-		s->stats = h.stats;
-		s->n_attached = h.n_viewers;
-		s->phase = PHASE_RUNNING;
-		request_on_started(s);
-	}
-	return 0;
+	s->wire.version = h.version < FRAME_VERSION ? h.version : FRAME_VERSION;
+	/* Right after the start it knows nothing yet. */
+	return s->is_ready ? 0 : adopt_on_hello(s, &h);
+}
+
+void
+session_runs(struct session *s, pid_t pid, int64_t started_ms)
+{
+	s->pid = pid;
+	if (s->phase != PHASE_STARTING)
+		return;
+	s->phase = PHASE_RUNNING;
+	s->started_ms = started_ms;
+	if (s->start_ev)
+		event_del(s->start_ev);
+	store_session_started(s->m->store, s->id, s->pid, s->started_ms);
+	request_on_started(s);
 }
 
 static int
@@ -188,16 +218,14 @@ session_on_started(struct session *s, const struct frame *f)
 {
 	struct reader r = reader_over(f->data, f->len);
 
-	s->pid = (pid_t)reader_u32(&r);
+	pid_t pid = (pid_t)reader_u32(&r);
+	int64_t started_ms;
+
 	reader_u64(&r);
-	s->started_ms = (int64_t)reader_u64(&r);
+	started_ms = (int64_t)reader_u64(&r);
 	if (!reader_done(&r) || s->phase != PHASE_STARTING)
 		return -EPROTO;
-	s->phase = PHASE_RUNNING;
-	if (s->start_ev)
-		event_del(s->start_ev);
-	store_session_started(s->m->store, s->id, s->pid, s->started_ms);
-	request_on_started(s);
+	session_runs(s, pid, started_ms);
 	return 0;
 }
 
@@ -226,18 +254,15 @@ session_on_ack(struct session *s, const struct frame *f)
 static int
 session_on_viewer_gone(struct session *s, const struct frame *f)
 {
-	struct reader r = reader_over(f->data, f->len);
-	uint64_t id = reader_u64(&r);
-	uint64_t bytes_out = reader_u64(&r);
-	uint64_t bytes_in = reader_u64(&r);
-	uint32_t resyncs = reader_u32(&r);
+	struct wire_left l;
 
-	if (!reader_done(&r))
+	if (wire_left_decode(f->data, f->len, s->wire.version, &l) < 0)
 		return -EPROTO;
 	if (s->n_attached)
 		s->n_attached--;
-	store_attachment_ended(s->m->store, (int64_t)id, clock_wall_ms(),
-	    bytes_out, bytes_in, resyncs);
+	store_attachment_ended(s->m->store, (int64_t)l.attachment,
+	    l.left_ms ? (int64_t)l.left_ms : clock_wall_ms(), l.bytes_out,
+	    l.bytes_in, l.resyncs);
 	return 0;
 }
 
@@ -280,30 +305,90 @@ session_on_stats(struct session *s, const struct frame *f)
 	return 0;
 }
 
+void
+session_exited(struct session *s, const struct wire_exited *x)
+{
+	struct store_session_end end = {
+		.status = x->exit.is_signal ? SESSION_KILLED : SESSION_EXITED,
+		.has_exit_code = !x->exit.is_signal,
+		.exit_code = x->exit.is_signal ? 0 : (int)x->exit.value,
+		.exited_ms = (int64_t)x->exited_ms,
+		.bytes_out = x->stats.bytes_out,
+		.bytes_in = x->stats.bytes_in,
+	};
+
+	s->stats = x->stats;
+	session_progress(s);
+	session_finish_recording(
+	    s, x->rec_state == 1 ? "complete" : "truncated");
+	if (x->exit.is_signal)
+		snprintf(end.exit_signal, sizeof(end.exit_signal), "%s",
+		    proc_signal_name((int)x->exit.value));
+	session_end(s, &end, x->exit.note[0] ? x->exit.note : NULL);
+}
+
 static int
 session_on_exited(struct session *s, const struct frame *f)
 {
-	struct store_session_end end = { 0 };
 	struct wire_exited x;
 
 	if (wire_exited_decode(f->data, f->len, &x) < 0)
 		return -EPROTO;
-	s->stats = x.stats;
-	session_progress(s);
-	session_finish_recording(
-	    s, x.rec_state == 1 ? "complete" : "truncated");
-	end.status = x.exit.is_signal ? SESSION_KILLED : SESSION_EXITED;
-	end.has_exit_code = !x.exit.is_signal;
-	end.exit_code = x.exit.is_signal ? 0 : (int)x.exit.value;
-	if (x.exit.is_signal)
-		snprintf(end.exit_signal, sizeof(end.exit_signal), "%s",
-		    proc_signal_name((int)x.exit.value));
-	end.exited_ms = (int64_t)x.exited_ms;
-	end.bytes_out = x.stats.bytes_out;
-	end.bytes_in = x.stats.bytes_in;
-	session_end(s, &end, x.exit.note[0] ? x.exit.note : NULL);
+	session_exited(s, &x);
 	wire_send(&s->wire, FRAME_BYE, 0, 0, NULL, 0);
 	return 0;
+}
+
+/* Rows that say attached and are not: the keeper does not know them. */
+struct session_viewers {
+	struct session *s;
+	uint64_t *ids;
+	uint32_t n;
+};
+
+static bool
+session_close_stale(const struct store_attachment *a, void *arg)
+{
+	const struct session_viewers *v = arg;
+
+	if (strcmp(a->session_id, v->s->id) != 0)
+		return true;
+	for (uint32_t i = 0; i < v->n; i++) {
+		if (v->ids[i] == (uint64_t)a->id)
+			return true;
+	}
+	store_attachment_ended(v->s->m->store, a->id, clock_wall_ms(),
+	    a->bytes_out, a->bytes_in, a->resyncs);
+	return true;
+}
+
+/* A takeover: rows of who is there and those of who is not become true. */
+static int
+session_on_viewers(struct session *s, const struct frame *f)
+{
+	struct reader r = reader_over(f->data, f->len);
+	struct session_viewers v = { .s = s, .n = reader_u32(&r) };
+	int rc = 0;
+
+	if (v.n > f->len / 12)
+		return -EPROTO;
+	v.ids = xcalloc(v.n + 1, sizeof(*v.ids));
+	for (uint32_t i = 0; i < v.n && rc == 0; i++) {
+		autofree char *label = NULL;
+
+		v.ids[i] = reader_u64(&r);
+		label = reader_str(&r, WIRE_LABEL_MAX);
+		if (r.failed)
+			rc = -EPROTO;
+		else
+			attachment_restore(s, v.ids[i], label);
+	}
+	s->n_attached = v.n;
+	if (rc == 0)
+		store_attachment_each_open(
+		    s->m->store, session_close_stale, &v);
+	free(v.ids);
+	return rc == 0 && reader_done(&r) ? 0 : -EPROTO;
 }
 
 static int
@@ -336,6 +421,7 @@ static const struct {
 	{ FRAME_INDEX, session_on_index },
 	{ FRAME_STATS, session_on_stats },
 	{ FRAME_EXITED, session_on_exited },
+	{ FRAME_VIEWERS, session_on_viewers },
 	{ FRAME_OK, session_on_ok },
 	{ FRAME_ERROR, session_on_error },
 };
@@ -364,9 +450,13 @@ session_on_close(struct wire *w, int rc)
 {
 	struct session *s = w->owner;
 
-	(void)rc;
-	session_lost(s, "the keeper of the session was lost");
-	session_maybe_free(s);
+	/* What speaks no sense is not left alone with people's terminals. */
+	if (rc == -EPROTO && s->keeper_pidfd >= 0)
+		proc_signal(s->keeper_pidfd, SIGKILL);
+	if (s->phase == PHASE_ENDED)
+		session_maybe_free(s);
+	else
+		adopt_look_soon(s);
 }
 
 static const struct wire_handler session_wire = {

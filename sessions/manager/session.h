@@ -16,6 +16,7 @@
 
 #define MANAGER_ACK_MS   2000 /* no answer to an attach within this: it failed */
 #define MANAGER_START_MS 15000 /* no STARTED within this: it failed */
+#define MANAGER_READY_MS 5000  /* so long a request waits for a takeover */
 
 struct manager {
 	struct event_base *base;
@@ -27,12 +28,20 @@ struct manager {
 	char *keeper_path;
 	uint64_t generation;
 	struct list sessions;
+	struct list leftovers; /* struct leftover */
+	struct list spent;     /* struct spent: files to be removed */
 	struct event *pump_ev, *sweep_ev, *close_ev;
 	uint16_t next_tag;
 	bool is_closing;
 	int64_t close_deadline_ms; /* monotonic */
 	void (*close_done)(void *arg);
 	void *close_arg;
+};
+
+/* The files of an ended session, kept until its end is on the disk. */
+struct spent {
+	struct list node; /* of manager->spent */
+	char id[STORE_ID_MAX];
 };
 
 enum session_phase {
@@ -48,11 +57,22 @@ struct session {
 	char sandbox[STORE_NAME_MAX];
 	int64_t sandbox_id;
 	char name[STORE_NAME_MAX]; /* "" for a private process */
-	bool is_pty, is_bound;
+	bool is_pty;
 	enum session_phase phase;
 	struct wire wire;
-	int keeper_pidfd; /* -1 for an adopted one */
+	int keeper_pidfd; /* -1 for one that is not our child */
 	struct event *reap_ev, *start_ev;
+	/*
+	 * Frames may be sent. False while the keeper's lock is held and nobody
+	 * has answered: after a start, or when the link to it ended.
+	 */
+	bool is_ready;
+	bool has_taken;  /* TAKE is sent, the next HELLO is its answer */
+	bool wants_stop; /* as soon as it is ready */
+	bool is_silence_noted;
+	unsigned n_looks; /* at the lock, since the link ended */
+	int64_t alone_ms; /* monotonic: when it ended */
+	struct event *adopt_ev;
 	pid_t pid;
 	int64_t created_ms, started_ms;
 	struct wire_stats stats;
@@ -64,6 +84,7 @@ struct session {
 };
 
 enum request_state {
+	REQUEST_READY, /* waits for the keeper to be taken over */
 	REQUEST_START, /* waits for STARTED, has no viewer */
 	REQUEST_ACK,   /* waits for VIEWER_ACK, and for STARTED before it */
 	REQUEST_END,   /* met a dying session: waits for its end, then anew */
@@ -86,8 +107,9 @@ struct request {
 	int client_fd;   /* the viewer's end while the keeper is asked */
 	struct principal who; /* strings owned */
 	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX];
-	struct wire_run run; /* owned; for a fresh session */
-	struct wire_viewer viewer;
+	struct wire_run run;          /* owned; for a fresh session */
+	struct wire_viewer viewer;    /* its strings are not its own */
+	char notice[WIRE_NOTICE_MAX]; /* for the one who began it; "" = none */
 	unsigned n_tries;
 	enum manager_code code; /* of REQUEST_ANSWER */
 	char why[256];
@@ -127,6 +149,16 @@ int recordings_open(
 /* Starts the periodic sweep of expired recordings. */
 void recordings_start_sweep(struct manager *m);
 
+/* The open recording of a session that a former manager started. */
+void recordings_revive(struct session *s);
+/*
+ * The keeper of S was killed: cuts the file behind its last whole line and
+ * learns bytes and duration from it, into S->stats.
+ */
+void recordings_repair(struct session *s);
+/* The same for every open row that no live session writes. */
+void recordings_close_open(struct manager *m);
+
 /* ---- session.c --------------------------------------------------------- */
 
 /* An empty session in the list; session_free() takes it out again. */
@@ -148,6 +180,18 @@ void session_end(
 
 /* Asks the keeper to end every process of S: TERM, after the grace KILL. */
 void session_stop(struct session *s);
+
+/* The process of S runs since STARTED_MS (wall clock). Once. */
+void session_runs(struct session *s, pid_t pid, int64_t started_ms);
+
+/* The keeper told, or left in writing, how S ended. */
+void session_exited(struct session *s, const struct wire_exited *x);
+
+/* Frees an ended session once nothing of its keeper is left. */
+void session_maybe_free(struct session *s);
+
+/* Removes the files of ended sessions, now that their ends are on the disk. */
+void session_remove_spent(struct manager *m);
 
 /* Like session_end() for a keeper that vanished: status lost. */
 void session_lost(struct session *s, const char *why);
@@ -181,6 +225,9 @@ void request_join(struct request *r, struct session *s);
 
 /* Asks the keeper of S to flush its recording; R is answered with its OK. */
 void request_flush(struct request *r, struct session *s);
+
+/* The keeper was taken over: what waited for that goes on. */
+void request_on_ready(struct session *s);
 
 /* The process runs: answers every request that waited for that alone. */
 void request_on_started(struct session *s);

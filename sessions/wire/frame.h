@@ -17,9 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FRAME_VERSION     1U
-#define FRAME_HEADER_SIZE 8
-#define FRAME_HAS_FD      (1U << 31)
+/*
+ * The format of this header. A keeper or a connection may be older than its
+ * manager by one; both then speak the older one. What is marked "2:" came with
+ * version 2. HELLO never changes its shape.
+ */
+#define FRAME_VERSION        2U
+#define FRAME_VERSION_OLDEST 1U
+#define FRAME_HEADER_SIZE    8
+#define FRAME_HAS_FD         (1U << 31)
 
 /*
  * The longest payload of all: an exec command of 256 KiB with 128 variables of
@@ -82,10 +88,17 @@ enum frame_type {
 	/* tag; write and fdatasync what the recorder holds, then FRAME_OK */
 	FRAME_BYE,
 	/* nothing: FRAME_EXITED is stored, the keeper may go */
+	FRAME_TAKE,
+	/*
+	 * 2: u32 version, u64 generation: first frame of a manager that was not
+	 * there at the start. Answered by HELLO, what it missed and VIEWERS, or
+	 * by ERROR when the generation is not above the last one
+	 */
 
 	/* Keeper link, keeper to manager. */
 	FRAME_HELLO = 0x60,
-	/* struct wire_hello: first frame on every link to a manager */
+	/* struct wire_hello: first frame on every link to a manager; its
+	 * state counts when it answers TAKE (1: always) */
 	FRAME_STARTED,
 	/* u32 pid, u64 start time in ticks (/proc/PID/stat 22), u64 wall ms */
 	FRAME_FAILED,
@@ -93,13 +106,15 @@ enum frame_type {
 	FRAME_VIEWER_ACK,
 	/* tag; arg 1 attached, 0 ended; u64 attachment */
 	FRAME_VIEWER_GONE,
-	/* u64 attachment, u64 bytes out, u64 bytes in, u32 resyncs */
+	/* struct wire_left */
 	FRAME_INDEX,
 	/* u32 count of { u64 t_ms, u64 offset }: rows of recording_index */
 	FRAME_STATS,
 	/* struct wire_stats, at most once a second and only when changed */
 	FRAME_EXITED,
 	/* struct wire_exited: once; repeated on a new link until FRAME_BYE */
+	FRAME_VIEWERS,
+	/* 2: u32 count of { u64 attachment, str label }: who is attached */
 
 	/* Connection link, berth-sshd to manager. */
 	FRAME_AUTH = 0x80,

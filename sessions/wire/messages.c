@@ -88,6 +88,7 @@ wire_size_decode(const void *p, size_t n, struct wire_size *out)
 void
 wire_launch_encode(struct buf *b, const struct wire_launch *m)
 {
+	buf_put_u32(b, m->version);
 	buf_put_str(b, m->sid);
 	buf_put_str(b, m->title);
 	buf_put_u64(b, m->generation);
@@ -114,7 +115,7 @@ wire_launch_decode(const void *p, size_t n, struct wire_launch *out)
 {
 	struct reader r = reader_over(p, n);
 
-	*out = (struct wire_launch){ 0 };
+	*out = (struct wire_launch){ .version = reader_u32(&r) };
 	reader_str_into(&r, out->sid, sizeof(out->sid));
 	reader_str_into(&r, out->title, sizeof(out->title));
 	out->generation = reader_u64(&r);
@@ -135,6 +136,7 @@ wire_launch_decode(const void *p, size_t n, struct wire_launch *out)
 	out->rec_index_ms = reader_u32(&r);
 	out->resize_policy = reader_u32(&r);
 	if (!reader_done(&r) || !out->argv[0] ||
+	    out->version < FRAME_VERSION_OLDEST ||
 	    out->resize_policy > RESIZE_FIXED) {
 		wire_launch_release(out);
 		return -EPROTO;
@@ -153,23 +155,86 @@ wire_launch_release(struct wire_launch *m)
 }
 
 void
-wire_viewer_encode(struct buf *b, const struct wire_viewer *m)
+wire_viewer_encode(struct buf *b, const struct wire_viewer *m, uint32_t version)
 {
 	buf_put_u64(b, m->attachment);
 	buf_put_u32(b, m->flags);
 	buf_put_u32(b, m->tail_lines);
 	wire_put_size(b, &m->size);
+	if (version < 2)
+		return;
+	buf_put_str(b, m->label);
+	buf_put_str(b, m->notice);
 }
 
 int
-wire_viewer_decode(const void *p, size_t n, struct wire_viewer *out)
+wire_viewer_decode(
+    const void *p, size_t n, uint32_t version, struct wire_viewer *out)
+{
+	struct reader r = reader_over(p, n);
+
+	*out = (struct wire_viewer){ .attachment = reader_u64(&r) };
+	out->flags = reader_u32(&r);
+	out->tail_lines = reader_u32(&r);
+	wire_get_size(&r, &out->size);
+	if (version >= 2) {
+		out->label = reader_str(&r, WIRE_LABEL_MAX);
+		out->notice = reader_str(&r, WIRE_NOTICE_MAX);
+	}
+	if (!reader_done(&r)) {
+		wire_viewer_release(out);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+void
+wire_viewer_release(struct wire_viewer *m)
+{
+	free(m->label);
+	free(m->notice);
+	*m = (struct wire_viewer){ 0 };
+}
+
+void
+wire_left_encode(struct buf *b, const struct wire_left *m, uint32_t version)
+{
+	buf_put_u64(b, m->attachment);
+	buf_put_u64(b, m->bytes_out);
+	buf_put_u64(b, m->bytes_in);
+	buf_put_u32(b, m->resyncs);
+	if (version >= 2)
+		buf_put_u64(b, m->left_ms);
+}
+
+int
+wire_left_decode(
+    const void *p, size_t n, uint32_t version, struct wire_left *out)
 {
 	struct reader r = reader_over(p, n);
 
 	out->attachment = reader_u64(&r);
-	out->flags = reader_u32(&r);
-	out->tail_lines = reader_u32(&r);
-	wire_get_size(&r, &out->size);
+	out->bytes_out = reader_u64(&r);
+	out->bytes_in = reader_u64(&r);
+	out->resyncs = reader_u32(&r);
+	out->left_ms = version >= 2 ? reader_u64(&r) : 0;
+	return wire_done(&r);
+}
+
+void
+wire_take_encode(struct buf *b, const struct wire_take *m)
+{
+	buf_put_u32(b, m->version);
+	buf_put_u64(b, m->generation);
+}
+
+int
+wire_take_decode(const void *p, size_t n, struct wire_take *out)
+{
+	struct reader r = reader_over(p, n);
+
+	out->version = reader_u32(&r);
+	out->generation = reader_u64(&r);
 	return wire_done(&r);
 }
 
@@ -340,6 +405,7 @@ wire_run_release(struct wire_run *m)
 void
 wire_settings_encode(struct buf *b, const struct wire_settings *m)
 {
+	buf_put_u32(b, m->version);
 	buf_put_str(b, m->conn_id);
 	buf_put_str(b, m->remote_addr);
 	buf_put_u32(b, m->login_grace_ms);
@@ -356,7 +422,7 @@ wire_settings_decode(const void *p, size_t n, struct wire_settings *out)
 {
 	struct reader r = reader_over(p, n);
 
-	*out = (struct wire_settings){ 0 };
+	*out = (struct wire_settings){ .version = reader_u32(&r) };
 	reader_str_into(&r, out->conn_id, sizeof(out->conn_id));
 	reader_str_into(&r, out->remote_addr, sizeof(out->remote_addr));
 	out->login_grace_ms = reader_u32(&r);
@@ -366,7 +432,8 @@ wire_settings_decode(const void *p, size_t n, struct wire_settings *out)
 	out->log_level = reader_u8(&r);
 	out->log_json = reader_u8(&r);
 	out->host_keys = reader_strv(&r, WIRE_HOST_KEYS, WIRE_KEY_PEM_MAX);
-	if (!reader_done(&r) || !out->host_keys[0]) {
+	if (!reader_done(&r) || !out->host_keys[0] ||
+	    out->version < FRAME_VERSION_OLDEST) {
 		wire_settings_release(out);
 		return -EPROTO;
 	}

@@ -21,6 +21,8 @@
 #define WIRE_ARGV_MAX     1024 /* arguments */
 #define WIRE_USER_MAX     1024 /* bytes of an SSH user name */
 #define WIRE_IDENTITY_MAX 256
+#define WIRE_LABEL_MAX    2048 /* bytes that the manager gives a viewer */
+#define WIRE_NOTICE_MAX   256
 
 /* A terminal's size; 0 = unknown, kept as it is. */
 struct wire_size {
@@ -46,6 +48,7 @@ enum wire_launch_flags {
 
 /* Everything a keeper must know; it reads no configuration. */
 struct wire_launch {
+	uint32_t version; /* of the frames that the manager speaks */
 	char sid[WIRE_SID_MAX];
 	char title[WIRE_NAME_MAX]; /* sandbox+name, for the recording */
 	uint64_t generation;       /* of the manager that launches */
@@ -85,6 +88,22 @@ struct wire_viewer {
 	uint32_t flags;        /* enum wire_viewer_flags */
 	uint32_t tail_lines;   /* 0 = all of the ring */
 	struct wire_size size; /* 0 for a viewer without a terminal */
+	/* Since version 2; may be NULL. */
+	char *label;  /* opaque to the keeper, comes back in VIEWERS */
+	char *notice; /* printed first, before all output; one line */
+};
+
+/* A viewer that left. */
+struct wire_left {
+	uint64_t attachment; /* row id */
+	uint64_t bytes_out, bytes_in;
+	uint32_t resyncs;
+	uint64_t left_ms; /* wall clock, since version 2; else 0 */
+};
+
+struct wire_take {
+	uint32_t version; /* that both speak from now on */
+	uint64_t generation;
 };
 
 struct wire_stats {
@@ -166,16 +185,25 @@ struct wire_run {
 };
 
 /*
- * Encoders append to B. Decoders take exactly N bytes: 0, or -EPROTO and nothing
- * to release. What a decoder allocated its _release() frees.
+ * Encoders append to B, in the shape of VERSION where it made a difference.
+ * Decoders take exactly N bytes: 0, or -EPROTO and nothing to release. What a decoder allocated its _release() frees.
  */
 void wire_exit_encode(struct buf *b, const struct wire_exit *m);
 int wire_exit_decode(const void *p, size_t n, struct wire_exit *out);
 void wire_launch_encode(struct buf *b, const struct wire_launch *m);
 int wire_launch_decode(const void *p, size_t n, struct wire_launch *out);
 void wire_launch_release(struct wire_launch *m);
-void wire_viewer_encode(struct buf *b, const struct wire_viewer *m);
-int wire_viewer_decode(const void *p, size_t n, struct wire_viewer *out);
+void wire_viewer_encode(
+    struct buf *b, const struct wire_viewer *m, uint32_t version);
+int wire_viewer_decode(
+    const void *p, size_t n, uint32_t version, struct wire_viewer *out);
+void wire_viewer_release(struct wire_viewer *m);
+void wire_left_encode(
+    struct buf *b, const struct wire_left *m, uint32_t version);
+int wire_left_decode(
+    const void *p, size_t n, uint32_t version, struct wire_left *out);
+void wire_take_encode(struct buf *b, const struct wire_take *m);
+int wire_take_decode(const void *p, size_t n, struct wire_take *out);
 void wire_size_encode(struct buf *b, const struct wire_size *m);
 int wire_size_decode(const void *p, size_t n, struct wire_size *out);
 void wire_stats_encode(struct buf *b, const struct wire_stats *m);
@@ -196,6 +224,7 @@ void wire_run_release(struct wire_run *m);
  * are secret: released with sodium-free explicit zeroing.
  */
 struct wire_settings {
+	uint32_t version;     /* of the frames that the manager speaks */
 	char conn_id[32];     /* for logs, "con-" + 8 hex */
 	char remote_addr[64]; /* "ADDRESS:PORT" of the peer */
 	uint32_t login_grace_ms;

@@ -127,7 +127,10 @@ void
 wire_init(struct wire *w, struct event_base *base, int fd,
     const struct wire_handler *handler, void *owner)
 {
-	*w = (struct wire){ .base = base, .handler = handler, .owner = owner };
+	*w = (struct wire){ .base = base,
+		.handler = handler,
+		.owner = owner,
+		.version = FRAME_VERSION };
 	link_init(&w->link, fd);
 	w->read_ev = event_new(base, fd, EV_READ | EV_PERSIST, wire_on_read, w);
 	w->write_ev = event_new(base, fd, EV_WRITE, wire_on_write, w);

@@ -39,6 +39,7 @@ struct wire {
 	const struct wire_handler *handler;
 	void *owner;
 	bool is_paused, is_closing, is_broken, in_callback;
+	uint32_t version; /* of the frames spoken: ours until the owner knows */
 	int close_rc;
 };
 

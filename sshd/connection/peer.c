@@ -408,6 +408,8 @@ peer_start(struct peer *p, int tcp_fd, int manager_fd, struct err *e)
 	if (rc < 0)
 		return err_sys(e, rc, "link to the manager");
 	wire_init(&p->manager, p->base, manager_fd, &peer_handler, p);
+	if (p->settings.version < p->manager.version)
+		p->manager.version = p->settings.version;
 	if (p->settings.login_grace_ms)
 		p->grace_ms =
 		    now + p->settings.login_grace_ms + PEER_GRACE_EXTRA_MS;

@@ -303,6 +303,7 @@ connection_spawn(struct connection *c, int client_fd, int *link_out)
 	const struct conf *conf = c->server->conf;
 	struct host_keys *keys = c->server->host_keys;
 	struct wire_settings s = {
+		.version = FRAME_VERSION,
 		.login_grace_ms = (uint32_t)conf->server.login_grace_ms,
 		.keepalive_ms = (uint32_t)conf->server.keepalive_ms,
 		.keepalive_count = (uint32_t)conf->server.keepalive_count,

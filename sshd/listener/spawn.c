@@ -123,7 +123,8 @@ spawn_check_one(const char *path, char *pem, const char *file, struct err *e)
 {
 	const int none[2] = { -1, -1 };
 	char *pems[] = { pem, NULL };
-	struct wire_settings s = { .host_keys = pems };
+	struct wire_settings s = { .version = FRAME_VERSION,
+		.host_keys = pems };
 	autoclose int pidfd = -1;
 	int rc = (int)spawn_run(path, "--check-host-keys", none, &s, &pidfd);
 

@@ -250,6 +250,11 @@ class Server:
             self.proc.wait(10)
             raise Failure(f"berthd is still there {deadline} s after SIGTERM")
 
+    def kill(self):
+        """SIGKILL, as an out-of-memory killer sends it."""
+        self.proc.kill()
+        self.proc.wait(20)
+
     def close(self):
         """Stops everything and fails if anything stays behind."""
         errors = []

@@ -20,15 +20,14 @@ DEADLINE = 30.0
 
 # sessions/wire/frame.h
 (DATA, CREDIT, EOF, RESIZE, SIGNAL, BREAK, DETACH, EXIT, END) = range(0x10, 0x19)
-(LAUNCH, VIEWER, KILL, STOP, DROP, INPUT, INPUT_EOF, SET_SIZE, FLUSH, BYE) = (
-    range(0x40, 0x4A)
-)
-(HELLO, STARTED, FAILED, VIEWER_ACK, VIEWER_GONE, INDEX, STATS, EXITED) = range(
-    0x60, 0x68
-)
+(LAUNCH, VIEWER, KILL, STOP, DROP, INPUT, INPUT_EOF, SET_SIZE, FLUSH, BYE,
+ TAKE) = range(0x40, 0x4B)
+(HELLO, STARTED, FAILED, VIEWER_ACK, VIEWER_GONE, INDEX, STATS, EXITED,
+ VIEWERS) = range(0x60, 0x69)
 OK, ERROR = 0xE0, 0xE1
 IN, OUT, ERR = range(3)
 HAS_FD = 1 << 31
+VERSION = 2
 WINDOW = 256 << 10
 DATA_MAX = 32 << 10
 
@@ -239,7 +238,8 @@ class Keeper(threading.Thread):
                policy=LATEST, recording=None):
         self.flags = flags
         payload = b"".join((
-            _str("ses-0123456789abcdef"), _str("box+test"),
+            struct.pack(">I", VERSION), _str("ses-0123456789abcdef"),
+            _str("box+test"),
             struct.pack(">QI", 1, flags | (RECORD if recording is not None else 0)),
             _str(path or argv[0]), _strv(argv), _strv(ENV + list(env)),
             _str(cwd), struct.pack(">II", uid, gid), _str(user),
@@ -281,11 +281,12 @@ class Keeper(threading.Thread):
         return struct.unpack(">IQQ", self.wait(STARTED)[3])[0]
 
     def attach(self, flags=MAY_TYPE | REPLAY | FOLLOW, cols=0, rows=0, tail=0,
-               credit=WINDOW, rcvbuf=None):
+               credit=WINDOW, label="", notice=""):
         ours, theirs = socket.socketpair()
         self.tag += 1
         tag = self.tag
         payload = struct.pack(">QIIIIII", tag, flags, tail, cols, rows, 0, 0)
+        payload += _str(label) + _str(notice)
         self.link.send(VIEWER, 0, tag, payload, theirs.fileno())
         theirs.close()
         viewer = Viewer(ours, credit)
@@ -315,14 +316,32 @@ class Keeper(threading.Thread):
         sig, core, value, n = struct.unpack(">BBII", p[:10])
         return sig, value, p[10 : 10 + n].decode()
 
-    def adopt(self):
-        """Becomes the keeper's next manager."""
+    def connect(self):
+        """A link of somebody who may become the next manager."""
         sock = socket.socket(socket.AF_UNIX)
+        sock.settimeout(DEADLINE)
         sock.connect(self.path)
-        self.link = Link(sock)
-        self.frames = []
+        return Link(sock)
+
+    def adopt(self, generation=2, version=VERSION):
+        """Becomes the keeper's next manager; False if it does not want to."""
+        link = self.connect()
+        assert link.recv()[0] == HELLO
+        link.send(TAKE, 0, 0, struct.pack(">IQ", version, generation))
+        first = link.recv()
+        if first[0] != HELLO:
+            assert first[0] == ERROR
+            link.sock.close()
+            return False
+        link.sock.settimeout(None)
+        self.link = link
+        self.frames = [first]
         self.is_gone = False
         threading.Thread(target=self.run, daemon=True).start()
+        return True
+
+    def state_file(self):
+        return (self.tmp / "lock").read_bytes()
 
     def drop_manager(self):
         self.link.sock.shutdown(socket.SHUT_RDWR)

@@ -410,18 +410,107 @@ def test_A16_a_named_session_outlives_its_viewers_and_its_manager(keeper):
     assert b"HUP" not in v.out[kf.OUT]
 
 
-def test_the_end_waits_for_the_next_manager(keeper):
+def test_an_end_without_a_manager_stands_in_the_lock_file(keeper):
     k = keeper(sh("read x; exit 6"))
-    k.started()
+    pid = k.started()
+    before = k.state_file()
+    assert pid.to_bytes(4, "big") in before and b"ses-" in before
     v = k.attach()
     k.drop_manager()
     v.type("\n")
     assert v.wait_end()[:2] == (0, 6)
     v.close()
-    time.sleep(0.5)
-    k.adopt()
-    assert k.exited()[:2] == (0, 6)
     k.wait_gone()
+    after = k.state_file()
+    assert len(after) > len(before)
+    # is_signal, core_dumped, value, note of struct wire_exited
+    assert bytes([0, 0, 0, 0, 0, 6, 0, 0, 0, 0]) in after
+
+
+def test_an_end_with_a_manager_stands_there_too(keeper):
+    """It may be killed before the end is on its disk."""
+    k = keeper(sh("exit 9"))
+    k.exited()
+    k.wait_gone()
+    assert bytes([0, 0, 0, 0, 0, 9, 0, 0, 0, 0]) in k.state_file()
+
+
+def test_a_manager_of_no_higher_generation_is_refused(keeper):
+    k = keeper(sh("cat"))
+    k.started()
+    assert not k.adopt(generation=1)
+    assert k.ask(kf.SET_SIZE, 0, bytes([0, 0, 0, 90, 0, 0, 0, 30]))
+    k.drop_manager()
+    assert not k.adopt(generation=1)
+    assert k.adopt(generation=7)
+    assert not k.adopt(generation=7)
+    assert k.ask(kf.SET_SIZE, 0, bytes([0, 0, 0, 91, 0, 0, 0, 30]))
+
+
+def test_a_later_manager_takes_over_from_one_that_is_still_there(keeper):
+    k = keeper(sh("cat"))
+    k.started()
+    old = k.link
+    assert k.adopt(generation=2)
+    old.sock.settimeout(10)
+    k.wait(kf.VIEWERS)
+    v = k.attach()
+    assert v.is_attached
+    v.type("x\n")
+    v.wait_for("x\r\n")
+    old.sock.close()
+
+
+@pytest.mark.parametrize("first", [
+    (kf.STOP, b"\0\0\0\0"),
+    (kf.TAKE, b"\0\0\0\2"),
+    (kf.TAKE, b"\0\0\0\0" + b"\xff" * 8),
+    (kf.TAKE, b"\0\0\0\x63" + b"\xff" * 8),
+    (kf.HELLO, b""),
+], ids=["stop", "short", "version_0", "version_99", "hello"])
+def test_who_does_not_begin_with_take_is_no_manager(keeper, first):
+    k = keeper(sh("cat"))
+    pid = k.started()
+    link = k.connect()
+    assert link.recv()[0] == kf.HELLO
+    link.send(first[0], 0, 0, first[1])
+    with pytest.raises((EOFError, ConnectionError)):
+        while True:
+            assert link.recv()[0] == kf.ERROR
+    link.sock.close()
+    assert is_alive(pid)
+    assert k.ask(kf.SET_SIZE, 0, bytes([0, 0, 0, 90, 0, 0, 0, 30]))
+
+
+def test_a_next_manager_hears_who_is_there_and_who_left(keeper):
+    k = keeper(sh("cat"))
+    k.started()
+    a, b = k.attach(label="first"), k.attach(label="second")
+    a.type("x\n")
+    a.wait_for("x\r\n")
+    k.drop_manager()
+    a.close()
+    b.type("y\n")
+    b.wait_for("y\r\n")
+    assert k.adopt()
+    gone = k.wait(kf.VIEWER_GONE)[3]
+    assert int.from_bytes(gone[:8], "big") == a.attachment
+    assert int.from_bytes(gone[16:24], "big") == 2
+    assert abs(int.from_bytes(gone[28:36], "big") / 1000 - time.time()) < 60
+    there = k.wait(kf.VIEWERS)[3]
+    assert int.from_bytes(there[:4], "big") == 1
+    assert int.from_bytes(there[4:12], "big") == b.attachment
+    assert there[16:] == b"second"
+
+
+def test_a_notice_is_the_first_thing_that_its_viewer_sees(keeper):
+    k = keeper(sh("stty -echo; echo begun; cat"))
+    v = k.attach(notice="this is new")
+    v.wait_for("begun")
+    assert v.out[kf.OUT].startswith(b"[berth: this is new]\r\n")
+    other = k.attach()
+    other.wait_for("begun")
+    assert b"berth" not in other.out[kf.OUT]
 
 
 def test_drop_detaches_one_viewer_with_a_reason(keeper):

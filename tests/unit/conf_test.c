@@ -125,6 +125,7 @@ every_default_of_the_contract_is_in_the_table(void **state)
 		{ "session.env_accept", "TERM,LANG,LC_*,COLORTERM" },
 		{ "session.stop_grace", "5s" },
 		{ "session.on_shutdown", "keep" },
+		{ "session.notice", "yes" },
 		{ "session.max_per_sandbox", "100" },
 		{ "recording.enabled", "yes" },
 		{ "recording.exec", "no" },

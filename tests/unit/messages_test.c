@@ -19,7 +19,7 @@ static const char golden_exit[] = "01010000000900000003776879";
 static const char golden_size[] = "0000007800000028000004b000000320";
 
 static const char golden_launch[] =
-    "000000057365732d3100000003622b6400000000000000070000002b"
+    "00000002000000057365732d3100000003622b6400000000000000070000002b"
     "000000072f62696e2f736800000002000000027368000000022d6300"
     "00000100000003413d31000000022f77000003e8000003e900000003"
     "626f7800000050000000180000000000000000000000000010000000"
@@ -28,7 +28,19 @@ static const char golden_launch[] =
 
 static const char golden_viewer[] =
     "000000000000002a000000070000000a0000007800000028000004b0"
+    "0000032000000003413d62000000026c73";
+
+static const char golden_viewer_1[] =
+    "000000000000002a000000070000000a0000007800000028000004b0"
     "00000320";
+
+static const char golden_left[] = "000000000000002a01020304050607080000"
+				  "000000000003000000040000000000000005";
+
+static const char golden_left_1[] = "000000000000002a01020304050607080000"
+				    "00000000000300000004";
+
+static const char golden_take[] = "000000020000000000000009";
 
 static const char golden_stats[] =
     "01020304050607080000000000000002000000780000002800000000"
@@ -53,7 +65,7 @@ static const char golden_run[] =
     "000002000000064c414e473d4300000003413d62000000026c73";
 
 static const char golden_settings[] =
-    "00000005636f6e2d31000000075b3a3a315d3a390000753000007530"
+    "0000000200000005636f6e2d31000000075b3a3a315d3a390000753000007530"
     "00000003000000400201000000010000000350454d";
 
 static struct buf
@@ -86,6 +98,7 @@ static const struct wire_stats in_stats = { 0x0102030405060708, 2, 120, 40, 3,
 	4, 5 };
 
 static const struct wire_launch in_launch = {
+	.version = 2,
 	.sid = "ses-1",
 	.title = "b+d",
 	.generation = 7,
@@ -108,7 +121,11 @@ static const struct wire_launch in_launch = {
 static const struct wire_viewer in_viewer = { .attachment = 42,
 	.flags = 7,
 	.tail_lines = 10,
-	.size = { 120, 40, 1200, 800 } };
+	.size = { 120, 40, 1200, 800 },
+	.label = s_ab,
+	.notice = s_ls };
+static const struct wire_left in_left = { 42, 0x0102030405060708, 3, 4, 5 };
+static const struct wire_take in_take = { 2, 9 };
 static const struct wire_auth in_auth = { .method = AUTH_KEY_PROVEN,
 	.user = "box+a",
 	.key_type = "ssh-ed25519",
@@ -120,7 +137,8 @@ static const struct wire_run in_run = { .kind = RUN_EXEC,
 	.size = { 120, 40, 1200, 800 },
 	.env = v_run_env,
 	.command = s_ls };
-static const struct wire_settings in_settings = { .conn_id = "con-1",
+static const struct wire_settings in_settings = { .version = 2,
+	.conn_id = "con-1",
 	.remote_addr = "[::1]:9",
 	.login_grace_ms = 30000,
 	.keepalive_ms = 30000,
@@ -175,7 +193,31 @@ encode_launch(struct buf *b)
 static void
 encode_viewer(struct buf *b)
 {
-	wire_viewer_encode(b, &in_viewer);
+	wire_viewer_encode(b, &in_viewer, 2);
+}
+
+static void
+encode_viewer_1(struct buf *b)
+{
+	wire_viewer_encode(b, &in_viewer, 1);
+}
+
+static void
+encode_left(struct buf *b)
+{
+	wire_left_encode(b, &in_left, 2);
+}
+
+static void
+encode_left_1(struct buf *b)
+{
+	wire_left_encode(b, &in_left, 1);
+}
+
+static void
+encode_take(struct buf *b)
+{
+	wire_take_encode(b, &in_take);
 }
 
 static void
@@ -235,13 +277,32 @@ encode_settings(struct buf *b)
 RECODE(exit, (void)0)
 RECODE(size, (void)0)
 RECODE(launch, wire_launch_release(&m))
-RECODE(viewer, (void)0)
+RECODE(take, (void)0)
 RECODE(stats, (void)0)
 RECODE(exited, (void)0)
 RECODE(hello, (void)0)
 RECODE(auth, wire_auth_release(&m))
 RECODE(run, wire_run_release(&m))
 RECODE(settings, wire_settings_release(&m))
+
+/* The same for the shape of an older version. */
+#define RECODE_VERSION(kind, v, release)                                       \
+	static int recode_##kind##_##v(const void *p, size_t n, struct buf *b) \
+	{                                                                      \
+		struct wire_##kind m;                                          \
+		int rc = wire_##kind##_decode(p, n, v, &m);                    \
+                                                                               \
+		if (rc < 0)                                                    \
+			return rc;                                             \
+		wire_##kind##_encode(b, &m, v);                                \
+		release;                                                       \
+		return 0;                                                      \
+	}
+
+RECODE_VERSION(viewer, 1, wire_viewer_release(&m))
+RECODE_VERSION(viewer, 2, wire_viewer_release(&m))
+RECODE_VERSION(left, 1, (void)0)
+RECODE_VERSION(left, 2, (void)0)
 
 static const struct payload {
 	const char *golden;
@@ -251,7 +312,11 @@ static const struct payload {
 	{ golden_exit, encode_exit, recode_exit },
 	{ golden_size, encode_size, recode_size },
 	{ golden_launch, encode_launch, recode_launch },
-	{ golden_viewer, encode_viewer, recode_viewer },
+	{ golden_viewer, encode_viewer, recode_viewer_2 },
+	{ golden_viewer_1, encode_viewer_1, recode_viewer_1 },
+	{ golden_left, encode_left, recode_left_2 },
+	{ golden_left_1, encode_left_1, recode_left_1 },
+	{ golden_take, encode_take, recode_take },
 	{ golden_stats, encode_stats, recode_stats },
 	{ golden_exited, encode_exited, recode_exited },
 	{ golden_hello, encode_hello, recode_hello },
@@ -505,6 +570,7 @@ frame_numbers_never_change(void **state)
 		{ FRAME_SET_SIZE, 0x47, "SET_SIZE" },
 		{ FRAME_FLUSH, 0x48, "FLUSH" },
 		{ FRAME_BYE, 0x49, "BYE" },
+		{ FRAME_TAKE, 0x4a, "TAKE" },
 		{ FRAME_HELLO, 0x60, "HELLO" },
 		{ FRAME_STARTED, 0x61, "STARTED" },
 		{ FRAME_FAILED, 0x62, "FAILED" },
@@ -513,6 +579,7 @@ frame_numbers_never_change(void **state)
 		{ FRAME_INDEX, 0x65, "INDEX" },
 		{ FRAME_STATS, 0x66, "STATS" },
 		{ FRAME_EXITED, 0x67, "EXITED" },
+		{ FRAME_VIEWERS, 0x68, "VIEWERS" },
 		{ FRAME_AUTH, 0x80, "AUTH" },
 		{ FRAME_OPEN, 0x81, "OPEN" },
 		{ FRAME_ATTACH, 0x82, "ATTACH" },
