@@ -93,6 +93,9 @@ int verb_rec_ls(struct cli *c, int argc, char **argv);
 /* Prints the whole lines of a recording. */
 int verb_rec_cat(struct cli *c, int argc, char **argv);
 
+/* Has berthd execute its program anew, and waits until it has. */
+int verb_upgrade(struct cli *c, int argc, char **argv);
+
 /* Checks the installation; CLI_FAILED if a check failed. */
 int verb_doctor(struct cli *c, int argc, char **argv);
 

@@ -34,6 +34,7 @@ static const struct verb verbs_table[] = {
 { "rec cat", "RECORDING",
 	"print a recording (asciicast v2), by its or its session's id",
 	verb_rec_cat },
+{ "upgrade", "", "let berthd execute its program anew, in place", verb_upgrade },
 { "doctor", "[--json]",
 	"check the installation and say what is missing", verb_doctor },
 };

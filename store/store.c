@@ -331,3 +331,22 @@ store_on_queued(struct store *s, void (*fn)(void *arg), void *arg)
 	s->on_queued = fn;
 	s->on_queued_arg = arg;
 }
+
+int
+store_check(const char *state_dir, struct err *e)
+{
+	autofree char *path = xasprintf("%s/" STORE_FILE, state_dir);
+	struct store s = { 0 };
+	int64_t version;
+	int rc;
+
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	rc = sqlite3_open_v2(path, &s.db, SQLITE_OPEN_READONLY, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_busy_timeout(s.db, STORE_OPEN_WAIT_MS);
+	rc = rc == SQLITE_OK ? store_check_identity(&s, path, &version, e)
+			     : store_fail(&s, path, rc, e);
+	sqlite3_close(s.db);
+	return rc;
+}

@@ -25,6 +25,12 @@ int store_open(const char *state_dir, struct store **out, struct err *e);
 void store_close(struct store *s);
 
 /*
+ * True to its word without changing anything: 0 when store_open() would take the
+ * file, or make one, else as store_open(). For another process.
+ */
+int store_check(const char *state_dir, struct err *e);
+
+/*
  * Commits what is queued, at most 4000 rows a call. Returns 0 when the queue is
  * empty afterwards, -EAGAIN when more rows wait or the database is locked or
  * full (call again in 50 ms or more), another negative errno for damage. Logs

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "sessions/manager/handover.h"
 #include "sessions/manager/leftover.h"
 #include "sessions/manager/session.h"
 #include "sessions/wire/state_file.h"
@@ -262,6 +263,8 @@ adopt_one(struct manager *m, const struct store_session *r)
 	autoclose int lock_fd = -1;
 	bool is_free;
 
+	if (handover_resume(s))
+		return;
 	lock_fd = adopt_open_lock(s, &is_free);
 	if (is_free) {
 		adopt_end(s, lock_fd);
@@ -325,13 +328,14 @@ adopt_all(struct manager *m)
 	struct adopt_rows all = { 0 };
 
 	store_session_each(m->store, false, adopt_collect, &all);
-	if (all.n)
+	if (all.n && list_empty(&m->handovers))
 		store_attachment_skip_ids(m->store, ADOPT_IDS_SKIPPED);
 	for (size_t i = 0; i < all.n; i++) {
 		adopt_one(m, &all.rows[i]);
 		store_session_release(&all.rows[i]);
 	}
 	free(all.rows);
+	handover_forget(m);
 	recordings_close_open(m);
 	adopt_clean_locks(m);
 }

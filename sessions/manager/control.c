@@ -21,7 +21,6 @@
 #include "conf/conf.h"
 #include "sessions/manager/control_internal.h"
 
-#define CONTROL_OUT_MAX     (64U << 20)
 #define CONTROL_CLIENTS_MAX 128
 #define CONTROL_GROUPS_MAX  256
 
@@ -219,7 +218,8 @@ control_request(struct control_client *cl, const uint8_t *line, size_t n)
 static void
 control_next(struct control_client *cl)
 {
-	while (!cl->pending && !cl->is_closing && buf_len(&cl->in)) {
+	while (!cl->pending && !cl->is_upgrading && !cl->c->is_paused &&
+	       !cl->is_closing && buf_len(&cl->in)) {
 		const uint8_t *p = buf_head(&cl->in);
 		const uint8_t *nl = memchr(p, '\n', buf_len(&cl->in));
 		size_t n;
@@ -242,7 +242,8 @@ control_next(struct control_client *cl)
 static bool
 control_maybe_free(struct control_client *cl)
 {
-	bool is_done = cl->is_eof && !cl->pending && !buf_len(&cl->out);
+	bool is_done = cl->is_eof && !cl->pending && !cl->is_upgrading &&
+		       !cl->c->is_paused && !buf_len(&cl->out);
 
 	if (!is_done && !cl->is_closing)
 		return false;
@@ -269,7 +270,7 @@ control_on_read(evutil_socket_t fd, short what, void *arg)
 		event_del(cl->read_ev);
 	}
 	control_next(cl);
-	if (!control_maybe_free(cl) && cl->pending &&
+	if (!control_maybe_free(cl) && (cl->pending || cl->c->is_paused) &&
 	    buf_len(&cl->in) > CONTROL_LINE_MAX)
 		event_del(cl->read_ev); /* until the answer is out */
 }
@@ -336,8 +337,8 @@ control_admit(struct control_client *cl)
 	return control_is_member(group, pw);
 }
 
-static void
-control_add_client(struct control *c, int fd)
+struct control_client *
+control_new_client(struct control *c, int fd)
 {
 	struct control_client *cl = xcalloc(1, sizeof(*cl));
 
@@ -352,12 +353,20 @@ control_add_client(struct control *c, int fd)
 	if (!cl->read_ev || !cl->write_ev)
 		abort();
 	event_add(cl->read_ev, NULL);
-	if (!control_admit(cl)) {
-		log_warn("control_refused", "who", cl->who.identity, NULL);
-		control_error(cl, MANAGER_REFUSED,
-		    "this user may not use the control socket");
-		control_client_free(cl);
-	}
+	return cl;
+}
+
+static void
+control_add_client(struct control *c, int fd)
+{
+	struct control_client *cl = control_new_client(c, fd);
+
+	if (control_admit(cl))
+		return;
+	log_warn("control_refused", "who", cl->who.identity, NULL);
+	control_error(
+	    cl, MANAGER_REFUSED, "this user may not use the control socket");
+	control_client_free(cl);
 }
 
 static void
@@ -392,39 +401,92 @@ control_on_accept(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+void
+control_set_mode(const struct conf *conf, int runtime_fd)
+{
+	mode_t mode = conf->server.admin_group[0] ? 0666 : 0600;
+
+	if (fchmodat(runtime_fd, "control.sock", mode, 0) < 0)
+		log_warn("control_mode", "why", strerrordesc_np(errno), NULL);
+}
+
+/* Listens anew, or goes on with what the handoff tells. */
+static int
+control_open(struct control *c, int runtime_fd, const struct handoff *h)
+{
+	if (h)
+		return control_load(c, h);
+	c->fd = fd_listen_unix(runtime_fd, "control.sock");
+	return c->fd < 0 ? c->fd : 0;
+}
+
 int
-control_new(struct event_base *base, struct manager *m, const struct conf *conf,
-    int runtime_fd, const struct control_status *status, struct control **out,
-    struct err *e)
+control_new(struct event_base *base, const struct conf *conf, int runtime_fd,
+    const struct control_status *status, struct control **out, struct err *e)
 {
 	struct control *c = xcalloc(1, sizeof(*c));
+	int rc;
 
 	c->base = base;
-	c->m = m;
 	c->listen = xstrdup(status->listen);
 	c->state_dir = xstrdup(status->state_dir);
 	c->started_ms = status->started_ms;
 	c->warning = status->warning ? xstrdup(status->warning) : NULL;
+	c->upgrade = status->upgrade;
+	c->upgrade_arg = status->arg;
+	c->fd = -1;
 	list_init(&c->clients);
-	c->fd = fd_listen_unix(runtime_fd, "control.sock");
-	if (c->fd < 0) {
-		int rc = err_sys(e, c->fd, "cannot listen on control.sock");
-
+	rc = control_open(c, runtime_fd, status->handoff);
+	if (rc < 0) {
+		err_sys(e, rc, "cannot listen on control.sock");
 		control_free(c);
 		return rc;
 	}
-	/* Members of the group may connect; who may not is told so. */
-	if (conf->server.admin_group[0] &&
-	    fchmodat(runtime_fd, "control.sock", 0666, 0) < 0)
-		log_warn("control_mode", "why", strerrordesc_np(errno), NULL);
+	control_set_mode(conf, runtime_fd);
 	c->accept_ev =
 	    event_new(base, c->fd, EV_READ | EV_PERSIST, control_on_accept, c);
 	c->again_ev = evtimer_new(base, control_on_again, c);
 	if (!c->accept_ev || !c->again_ev)
 		abort();
-	event_add(c->accept_ev, NULL);
 	*out = c;
 	return 0;
+}
+
+void
+control_start(struct control *c, struct manager *m)
+{
+	struct list *pos, *tmp;
+
+	c->m = m;
+	list_for_each (pos, tmp, &c->clients) {
+		struct control_client *cl =
+		    list_entry(pos, struct control_client, node);
+
+		if (!control_admit(cl))
+			cl->is_closing = true;
+	}
+	control_pause(c, false);
+}
+
+void
+control_pause(struct control *c, bool on)
+{
+	struct list *pos, *tmp;
+
+	c->is_paused = on;
+	if (on) {
+		event_del(c->accept_ev);
+		event_del(c->again_ev);
+		return;
+	}
+	event_add(c->accept_ev, NULL);
+	/* What was read meanwhile has its turn. */
+	list_for_each (pos, tmp, &c->clients) {
+		struct control_client *cl =
+		    list_entry(pos, struct control_client, node);
+
+		event_active(cl->read_ev, EV_TIMEOUT, 0);
+	}
 }
 
 void

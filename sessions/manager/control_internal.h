@@ -12,13 +12,17 @@
 #include "sessions/manager/session.h"
 
 #define CONTROL_LINE_MAX (64U << 10)
+#define CONTROL_OUT_MAX  (64U << 20)
 
 struct control {
 	struct event_base *base;
 	struct manager *m;
 	char *listen, *state_dir, *warning;
 	int64_t started_ms;
+	int (*upgrade)(void *arg, const char *who, struct err *e);
+	void *upgrade_arg;
 	int fd;
+	bool is_paused;
 	struct event *accept_ev, *again_ev;
 	struct list clients;
 	unsigned n_clients;
@@ -35,11 +39,18 @@ struct control_client {
 	struct event *read_ev, *write_ev;
 	struct principal who;
 	struct request *pending; /* answers of one client keep their order */
+	bool is_upgrading;       /* waits for the end of an upgrade */
 	bool is_eof, is_closing;
 };
 
 /* Handles one request; sends exactly one answer, now or later. */
 typedef void (*control_verb_fn)(struct control_client *cl, const json_t *req);
+
+/* A client on the socket FD, which it owns; it is read from now on. */
+struct control_client *control_new_client(struct control *c, int fd);
+
+/* Goes on with what control_save() left; -EPROTO. */
+int control_load(struct control *c, const struct handoff *h);
 
 /* NULL for an unknown verb. */
 control_verb_fn control_verb(const char *name);

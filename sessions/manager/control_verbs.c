@@ -359,6 +359,21 @@ control_rec_flush(struct control_client *cl, const json_t *req)
 		    manager_flush_recording(cl->c->m, s, control_on_answer, cl);
 }
 
+static void
+control_upgrade(struct control_client *cl, const json_t *req)
+{
+	struct err e = { 0 };
+	int rc = cl->c->upgrade(cl->c->upgrade_arg, cl->who.identity, &e);
+
+	(void)req;
+	if (rc < 0)
+		control_error(cl,
+		    rc == -EBUSY ? MANAGER_CONFLICT : MANAGER_FAILED, "%s",
+		    e.msg);
+	else
+		cl->is_upgrading = true;
+}
+
 static const struct {
 	const char *name;
 	control_verb_fn fn;
@@ -378,6 +393,7 @@ static const struct {
 	{ "rec_cat", control_rec_cat },
 	{ "rec_flush", control_rec_flush },
 	{ "status", control_status_verb },
+	{ "upgrade", control_upgrade },
 };
 
 control_verb_fn

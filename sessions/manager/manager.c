@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "sessions/manager/adopt.h"
+#include "sessions/manager/handover.h"
 #include "sessions/manager/leftover.h"
 #include "sessions/manager/session.h"
 
@@ -76,6 +77,7 @@ manager_new(struct event_base *base, const struct conf *conf,
 	list_init(&m->sessions);
 	list_init(&m->leftovers);
 	list_init(&m->spent);
+	list_init(&m->handovers);
 	m->locks_fd = fd_open_dir_at(m->runtime_fd, "sessions", 0700, e);
 	m->pump_ev = evtimer_new(base, manager_on_pump, m);
 	if (!m->pump_ev)
@@ -85,6 +87,12 @@ manager_new(struct event_base *base, const struct conf *conf,
 
 		manager_free(m);
 		return rc;
+	}
+	if (paths->handoff && handover_load(m, paths->handoff) < 0) {
+		manager_free(m);
+		return err_set(e, -EPROTO,
+		    "what the former berthd left of its sessions cannot be"
+		    " read");
 	}
 	store_on_queued(store, manager_on_queued, m);
 	adopt_all(m);
@@ -131,6 +139,27 @@ manager_free(struct manager *m)
 	free(m->recordings_dir);
 	free(m->keeper_path);
 	free(m);
+}
+
+bool
+manager_is_quiet(const struct manager *m)
+{
+	return m->n_requests == 0;
+}
+
+void
+manager_fail_all(struct manager *m, const char *why)
+{
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &m->sessions) {
+		struct session *s = list_entry(pos, struct session, node);
+
+		while (!list_empty(&s->requests))
+			request_answer(
+			    list_entry(s->requests.next, struct request, node),
+			    MANAGER_FAILED, why, -1);
+	}
 }
 
 void

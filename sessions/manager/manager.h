@@ -20,7 +20,9 @@
 struct conf;
 struct err;
 struct event_base;
+struct handoff;
 struct manager;
+struct reader;
 struct request;
 struct session;
 struct store;
@@ -62,6 +64,10 @@ struct principal {
 /* Frees the strings that P owns and clears it. */
 void principal_release(struct principal *p);
 
+/* For a handoff: appends P to B; takes it back, released when R failed. */
+void principal_save(const struct principal *p, struct buf *b);
+void principal_load(struct reader *r, struct principal *out);
+
 /* True if the globs of P allow sandbox and (unless NULL) session. */
 bool principal_may_use(
     const struct principal *p, const char *sandbox, const char *session);
@@ -77,7 +83,8 @@ bool manager_name_is_valid(const char *name);
 struct manager_paths {
 	int runtime_fd;
 	const char *recordings_dir;
-	const char *keeper_path; /* absolute path of berth-session */
+	const char *keeper_path;       /* absolute path of berth-session */
+	const struct handoff *handoff; /* of manager_save(), or NULL */
 };
 int manager_new(struct event_base *base, const struct conf *conf,
     struct store *store, const struct manager_paths *paths,
@@ -91,6 +98,15 @@ void manager_reconfigure(struct manager *m, const struct conf *conf);
  * called when the last is gone or the grace is over. */
 void manager_close(
     struct manager *m, bool kill_all, void (*done)(void *arg), void *arg);
+
+/* True when no request waits for its answer. */
+bool manager_is_quiet(const struct manager *m);
+
+/* Answers whatever still waits with a failure, and WHY. */
+void manager_fail_all(struct manager *m, const char *why);
+
+/* Appends every session and its link to H, for a berthd in our place. */
+void manager_save(struct manager *m, struct handoff *h);
 
 /*
  * The answer to attach, run and create: CODE is MANAGER_OK and then FD (owned

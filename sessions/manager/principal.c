@@ -2,9 +2,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "sessions/manager/manager.h"
+
+#define PRINCIPAL_STRING_MAX (64U << 10)
 
 static const char *const role_names[] = {
 	[ROLE_VIEWER] = "viewer",
@@ -37,6 +40,62 @@ principal_release(struct principal *p)
 	free(p->sandbox_globs);
 	free(p->session_globs);
 	*p = (struct principal){ 0 };
+}
+
+/* NULL and "" differ: no restriction, and one that nothing meets. */
+static void
+principal_put(struct buf *b, const char *s)
+{
+	buf_put_u8(b, s != NULL);
+	buf_put_str(b, s);
+}
+
+static char *
+principal_take(struct reader *r)
+{
+	bool is_there = reader_u8(r) == 1;
+	char *s = reader_str(r, PRINCIPAL_STRING_MAX);
+
+	if (!is_there)
+		free(take_ptr(s));
+	return s;
+}
+
+void
+principal_save(const struct principal *p, struct buf *b)
+{
+	buf_put_str(b, p->identity);
+	buf_put_str(b, p->fingerprint);
+	buf_put_u8(b, (uint8_t)p->role);
+	buf_put_u8(b, p->is_admin);
+	buf_put_u8(b, p->may_pty);
+	principal_put(b, p->forced_command);
+	principal_put(b, p->sandbox_globs);
+	principal_put(b, p->session_globs);
+	buf_put_str(b, p->remote_addr);
+	buf_put_str(b, p->client_version);
+}
+
+void
+principal_load(struct reader *r, struct principal *out)
+{
+	struct principal p = { 0 };
+
+	reader_str_into(r, p.identity, sizeof(p.identity));
+	reader_str_into(r, p.fingerprint, sizeof(p.fingerprint));
+	p.role = reader_u8(r);
+	p.is_admin = reader_u8(r) == 1;
+	p.may_pty = reader_u8(r) == 1;
+	p.forced_command = principal_take(r);
+	p.sandbox_globs = principal_take(r);
+	p.session_globs = principal_take(r);
+	reader_str_into(r, p.remote_addr, sizeof(p.remote_addr));
+	reader_str_into(r, p.client_version, sizeof(p.client_version));
+	if (p.role > ROLE_OWNER)
+		r->failed = true;
+	if (r->failed)
+		principal_release(&p);
+	*out = p;
 }
 
 bool

@@ -56,6 +56,7 @@ request_new(struct manager *m, const struct principal *who,
 
 	list_init(&r->node);
 	r->m = m;
+	m->n_requests++;
 	r->fn = fn;
 	r->arg = arg;
 	r->client_fd = -1;
@@ -72,6 +73,7 @@ request_new(struct manager *m, const struct principal *who,
 void
 request_free(struct request *r)
 {
+	r->m->n_requests--;
 	list_remove(&r->node);
 	event_free(r->timer);
 	if (r->client_fd >= 0)

@@ -17,6 +17,7 @@
 #include "conf/conf.h"
 #include "sessions/manager/adopt.h"
 #include "sessions/manager/attachment.h"
+#include "sessions/wire/handoff.h"
 
 struct session *
 session_new(struct manager *m)
@@ -470,6 +471,12 @@ session_connect(struct session *s, int fd)
 	wire_init(&s->wire, s->m->base, fd, &session_wire, s);
 }
 
+bool
+session_continue(struct session *s, struct reader *r)
+{
+	return handoff_take_wire(r, &s->wire, s->m->base, &session_wire, s);
+}
+
 /* The keeper is our child: reap it, and free what it leaves. */
 static void
 session_on_reap(evutil_socket_t fd, short what, void *arg)
@@ -512,5 +519,16 @@ session_watch(struct session *s, int pidfd)
 	if (!s->reap_ev || !s->start_ev)
 		abort();
 	event_add(s->reap_ev, NULL);
-	evtimer_add(s->start_ev, &tv);
+	if (s->phase == PHASE_STARTING)
+		evtimer_add(s->start_ev, &tv);
+}
+
+void
+session_watch_ended(struct manager *m, const char *id, int pidfd)
+{
+	struct session *s = session_new(m);
+
+	snprintf(s->id, sizeof(s->id), "%s", id);
+	s->phase = PHASE_ENDED;
+	session_watch(s, pidfd);
 }

@@ -30,6 +30,8 @@ struct manager {
 	struct list sessions;
 	struct list leftovers; /* struct leftover */
 	struct list spent;     /* struct spent: files to be removed */
+	struct list handovers; /* struct handover, at the start only */
+	unsigned n_requests;   /* that were not answered yet */
 	struct event *pump_ev, *sweep_ev, *close_ev;
 	uint16_t next_tag;
 	bool is_closing;
@@ -168,8 +170,14 @@ void session_free(struct session *s);
 /* Starts listening to the keeper on the connected socket FD. */
 void session_connect(struct session *s, int fd);
 
+/* The same with a link that another program of this process began. */
+bool session_continue(struct session *s, struct reader *r);
+
 /* Watches the keeper, our child, by PIDFD (owned from now on). */
 void session_watch(struct session *s, int pidfd);
+
+/* The keeper of ID, whose end is stored, is still to be reaped. */
+void session_watch_ended(struct manager *m, const char *id, int pidfd);
 
 /*
  * The session is over: stores END, fails or restarts what waits for it, frees

@@ -141,6 +141,19 @@ wire_init(struct wire *w, struct event_base *base, int fd,
 }
 
 void
+wire_continue(
+    struct wire *w, const void *in, size_t n_in, const void *out, size_t n_out)
+{
+	buf_put(&w->link.in, in, n_in);
+	/* The tail of a frame whose head is sent comes first. */
+	buf_put(&w->link.partial, out, n_out);
+	if (n_in)
+		event_active(w->read_ev, EV_TIMEOUT, 0);
+	if (n_out)
+		event_add(w->write_ev, NULL);
+}
+
+void
 wire_release(struct wire *w)
 {
 	if (!w->base)

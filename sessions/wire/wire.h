@@ -50,6 +50,14 @@ struct wire {
 void wire_init(struct wire *w, struct event_base *base, int fd,
     const struct wire_handler *handler, void *owner);
 
+/*
+ * Right after wire_init(): the link goes on from where another left it, with
+ * the bytes IN that were read and not handed out and the bytes OUT that wait to
+ * be sent. Both are copied.
+ */
+void wire_continue(
+    struct wire *w, const void *in, size_t n_in, const void *out, size_t n_out);
+
 /* Ends the link without any callback. Harmless when never started. */
 void wire_release(struct wire *w);
 

@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "sessions/manager/manager.h"
+#include "sessions/wire/handoff.h"
 #include "sshd/listener/host_key.h"
 #include "sshd/listener/login.h"
 #include "sshd/listener/server.h"
@@ -330,6 +331,21 @@ connection_spawn(struct connection *c, int client_fd, int *link_out)
 	return 0;
 }
 
+/* From here on it is freed when its process is reaped. */
+static void
+connection_watch(struct connection *c)
+{
+	struct event_base *base = c->server->base;
+
+	c->pid_ev = event_new(
+	    base, c->pidfd, EV_READ | EV_PERSIST, connection_on_pid, c);
+	c->timer = evtimer_new(base, connection_on_timer, c);
+	if (!c->pid_ev || !c->timer)
+		abort();
+	event_add(c->pid_ev, NULL);
+	list_append(&c->server->connections, &c->node);
+}
+
 int
 connection_new(struct server *server, int client_fd, const struct sockaddr *sa,
     const struct limits_slot *slot)
@@ -354,14 +370,8 @@ connection_new(struct server *server, int client_fd, const struct sockaddr *sa,
 	}
 	c->slot = *slot;
 	wire_init(&c->wire, server->base, link_fd, &connection_handler, c);
-	c->pid_ev = event_new(
-	    server->base, c->pidfd, EV_READ | EV_PERSIST, connection_on_pid, c);
-	c->timer = evtimer_new(server->base, connection_on_timer, c);
-	if (!c->pid_ev || !c->timer)
-		abort();
-	event_add(c->pid_ev, NULL);
+	connection_watch(c);
 	connection_arm(c, server->conf->server.login_grace_ms);
-	list_append(&server->connections, &c->node);
 	log_debug("connection", "conn", c->id, "addr", c->remote, NULL);
 	return 0;
 }
@@ -397,4 +407,102 @@ connection_close(struct connection *c, const char *why)
 	wire_send_buf(&c->wire, FRAME_CLOSE, 0, 0, &b);
 	buf_release(&b);
 	connection_end(c);
+}
+
+void
+connection_pause(struct connection *c, bool on)
+{
+	if (!c->wire.is_closing)
+		wire_pause(&c->wire, on);
+}
+
+static void
+connection_save_grant(const struct access_grant *g, struct buf *b)
+{
+	principal_save(&g->who, b);
+	buf_put_str(b, g->name.sandbox);
+	buf_put_str(b, g->name.session);
+	buf_put_u8(b, g->name.is_exec);
+	buf_put_u8(b, g->may_forward);
+}
+
+static void
+connection_load_grant(struct reader *r, struct access_grant *out)
+{
+	principal_load(r, &out->who);
+	reader_str_into(r, out->name.sandbox, sizeof(out->name.sandbox));
+	reader_str_into(r, out->name.session, sizeof(out->name.session));
+	out->name.is_exec = reader_u8(r) == 1;
+	out->may_forward = reader_u8(r) == 1;
+}
+
+void
+connection_save(struct connection *c, struct handoff *h)
+{
+	struct buf *b = &h->sections[HANDOFF_SERVER];
+	int64_t age_ms = clock_mono_ms() - c->started_ms;
+
+	handoff_put_fd(h, HANDOFF_SERVER, c->pidfd);
+	buf_put_u8(b, (uint8_t)c->phase);
+	buf_put_u8(b, c->was_served);
+	buf_put_str(b, c->id);
+	buf_put_str(b, c->address);
+	buf_put_str(b, c->remote);
+	buf_put_u32(b, c->n_none);
+	buf_put_u32(b, c->n_offered);
+	buf_put_u32(b, c->n_tries);
+	buf_put_u64(b, (uint64_t)age_ms);
+	connection_save_grant(&c->grant, b);
+	handoff_put_wire(h, HANDOFF_SERVER, &c->wire);
+}
+
+/* What is left of the login grace, or of the time to go. */
+static void
+connection_rearm(struct connection *c, uint64_t age_ms)
+{
+	uint64_t grace_ms = c->server->conf->server.login_grace_ms;
+
+	if (c->phase == CONNECTION_ENDING)
+		connection_arm(c, CONNECTION_END_MS);
+	else if (c->phase == CONNECTION_LOGIN)
+		connection_arm(c, age_ms < grace_ms ? grace_ms - age_ms : 1);
+}
+
+void
+connection_load(struct server *server, struct reader *r)
+{
+	struct connection *c = xcalloc(1, sizeof(*c));
+	uint64_t age_ms;
+
+	list_init(&c->node);
+	list_init(&c->requests);
+	c->server = server;
+	c->pidfd = handoff_take_fd(r);
+	c->phase = reader_u8(r);
+	c->was_served = reader_u8(r) == 1;
+	reader_str_into(r, c->id, sizeof(c->id));
+	reader_str_into(r, c->address, sizeof(c->address));
+	reader_str_into(r, c->remote, sizeof(c->remote));
+	c->n_none = reader_u32(r);
+	c->n_offered = reader_u32(r);
+	c->n_tries = reader_u32(r);
+	age_ms = reader_u64(r);
+	connection_load_grant(r, &c->grant);
+	if (r->failed) {
+		free(c);
+		return;
+	}
+	c->started_ms = clock_mono_ms() - (int64_t)age_ms;
+	limits_restore(&server->limits, c->address, &c->slot);
+	if (c->was_served)
+		limits_authenticated(&server->limits, &c->slot);
+	connection_watch(c);
+	connection_rearm(c, age_ms);
+	/* Its link was over, or in the middle of something: so is it. */
+	if (!handoff_take_wire(
+		r, &c->wire, server->base, &connection_handler, c)) {
+		connection_end(c);
+		c->wire.is_closing = true;
+		c->wire.link.fd = -1;
+	}
 }

@@ -17,6 +17,7 @@
 #include "sshd/listener/limits.h"
 
 struct event;
+struct handoff;
 struct server;
 struct sockaddr;
 
@@ -53,6 +54,15 @@ struct connection {
  */
 int connection_new(struct server *server, int client_fd,
     const struct sockaddr *sa, const struct limits_slot *slot);
+
+/* Stops or resumes hearing what the process asks. */
+void connection_pause(struct connection *c, bool on);
+
+/* Appends C with its identity and its link to H, for a berthd in our place. */
+void connection_save(struct connection *c, struct handoff *h);
+
+/* Goes on with what connection_save() told; R fails when it makes no sense. */
+void connection_load(struct server *server, struct reader *r);
 
 /* Tells the client WHY and gives it 3 s to go. */
 void connection_close(struct connection *c, const char *why);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "sshd/listener/server.h"
 #include "sshd/listener/spawn.h"
 #include "sshd/listener/state_dir.h"
+#include "sshd/listener/upgrade.h"
 #include "store/store.h"
 
 #define DAEMON_STOP_MS  10000 /* the longest an orderly end may take */
@@ -46,8 +46,13 @@ struct daemon {
 	struct access *access;
 	struct host_keys host_keys;
 	struct server server;
+	struct upgrade upgrade;
+	struct handoff handoff; /* if has_past */
+	struct upgrade_past past;
+	bool has_past;
+	int64_t started_ms;
 	char *sshd_path, *keeper_path;
-	struct event *hup_ev, *term_ev, *int_ev, *stop_ev;
+	struct event *hup_ev, *term_ev, *int_ev, *usr2_ev, *stop_ev;
 	bool is_stopping, is_server_empty, is_manager_done;
 };
 
@@ -56,14 +61,12 @@ struct daemon {
  * where it was configured to be installed. The caller frees.
  */
 static char *
-daemon_find_program(const char *name, struct err *e)
+daemon_find_program(
+    const struct daemon_args *args, const char *name, struct err *e)
 {
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	autofree char *self = xstrdup(args->self);
+	char *slash = strrchr(self, '/');
 
-	self[n > 0 ? n : 0] = '\0';
-	slash = strrchr(self, '/');
 	if (slash)
 		*slash = '\0';
 	for (int i = 0; i < 3; i++) {
@@ -143,6 +146,7 @@ daemon_on_term(evutil_socket_t sig, short what, void *arg)
 		return;
 	}
 	d->is_stopping = true;
+	upgrade_release(&d->upgrade);
 	log_info("shutdown", "signal", sig == SIGTERM ? "TERM" : "INT",
 	    "sessions", kill_all ? "kill" : "keep", NULL);
 	notify_send("STOPPING=1");
@@ -171,10 +175,32 @@ daemon_on_hup(evutil_socket_t sig, short what, void *arg)
 	access_refresh(d->access);
 	server_reconfigure(&d->server, fresh);
 	manager_reconfigure(d->manager, fresh);
+	control_set_mode(fresh, d->dirs.runtime_fd);
 	if (d->conf != d->first)
 		conf_free(d->conf);
 	d->conf = fresh;
+	d->upgrade.conf = fresh;
 	log_info("reload", NULL);
+}
+
+static void
+daemon_on_usr2(evutil_socket_t sig, short what, void *arg)
+{
+	struct daemon *d = arg;
+	struct err e = { 0 };
+
+	(void)sig;
+	(void)what;
+	if (upgrade_begin(&d->upgrade, "SIGUSR2", &e) < 0)
+		log_warn("upgrade_refused", "why", e.msg, NULL);
+}
+
+static int
+daemon_upgrade(void *arg, const char *who, struct err *e)
+{
+	struct daemon *d = arg;
+
+	return upgrade_begin(&d->upgrade, who, e);
 }
 
 static struct event *
@@ -194,12 +220,10 @@ daemon_open_manager(struct daemon *d, struct err *e)
 		.runtime_fd = d->dirs.runtime_fd,
 		.recordings_dir = d->conf->recording.dir,
 		.keeper_path = d->keeper_path,
+		.handoff = d->has_past ? &d->handoff : NULL,
 	};
 	int rc = store_open(d->conf->server.state_dir, &d->store, e);
 
-	if (rc < 0)
-		return rc;
-	rc = sandbox_init(d->conf, e);
 	if (rc < 0)
 		return rc;
 	return manager_new(d->base, d->conf, d->store, &paths, &d->manager, e);
@@ -226,37 +250,103 @@ daemon_open_control(struct daemon *d, const char *listen, struct err *e)
 	struct control_status status = {
 		.listen = listen,
 		.state_dir = d->conf->server.state_dir,
-		.started_ms = clock_wall_ms(),
+		.started_ms = d->started_ms,
 		.warning = geteuid() ? daemon_no_separation : NULL,
+		.upgrade = daemon_upgrade,
+		.arg = d,
+		.handoff = d->has_past ? &d->handoff : NULL,
 	};
 
-	return control_new(d->base, d->manager, d->conf, d->dirs.runtime_fd,
-	    &status, &d->control, e);
+	return control_new(
+	    d->base, d->conf, d->dirs.runtime_fd, &status, &d->control, e);
 }
 
-/* Everything that can fail, in an order in which a refusal changes nothing. */
+static int
+daemon_find_programs(struct daemon *d, struct err *e)
+{
+	d->sshd_path = daemon_find_program(d->args, "berth-sshd", e);
+	if (d->sshd_path)
+		d->keeper_path =
+		    daemon_find_program(d->args, "berth-session", e);
+	return d->keeper_path ? 0 : -ENOENT;
+}
+
+static int
+daemon_open_listeners(struct daemon *d, struct err *e)
+{
+	if (!d->has_past)
+		return server_bind(&d->server, d->conf, e);
+	return server_load_listeners(&d->server, &d->handoff) < 0
+		   ? err_set(e, -EPROTO,
+			 "what the former berthd left of its listeners cannot"
+			 " be read")
+		   : 0;
+}
+
+/*
+ * Everything that can fail, in an order in which a refusal changes nothing; the
+ * store, which may be brought to a new schema, last.
+ */
 static int
 daemon_open(struct daemon *d, struct err *e)
 {
 	autofree char *addresses = NULL;
-	int rc;
+	int rc = daemon_find_programs(d, e);
 
-	d->sshd_path = daemon_find_program("berth-sshd", e);
-	d->keeper_path =
-	    d->sshd_path ? daemon_find_program("berth-session", e) : NULL;
-	if (!d->keeper_path)
-		return -ENOENT;
-	rc = state_dir_open(d->conf, &d->dirs, e);
 	if (rc == 0)
-		rc = server_bind(&d->server, d->conf, e);
+		rc = state_dir_open(
+		    d->conf, d->has_past ? d->past.lock_fd : -1, &d->dirs, e);
+	if (rc == 0)
+		rc = daemon_open_listeners(d, e);
 	if (rc == 0)
 		rc = daemon_open_keys(d, e);
 	if (rc == 0)
-		rc = daemon_open_manager(d, e);
+		rc = sandbox_init(d->conf, e);
 	if (rc < 0)
 		return rc;
 	addresses = server_addresses(&d->server);
-	return daemon_open_control(d, addresses, e);
+	rc = daemon_open_control(d, addresses, e);
+	if (rc == 0)
+		rc = daemon_open_manager(d, e);
+	if (rc == 0)
+		control_start(d->control, d->manager);
+	return rc;
+}
+
+static void
+daemon_prepare_upgrade(struct daemon *d)
+{
+	struct upgrade *u = &d->upgrade;
+
+	u->base = d->base;
+	u->args = d->args;
+	u->server = &d->server;
+	u->manager = d->manager;
+	u->control = d->control;
+	u->store = d->store;
+	u->conf = d->first;
+	u->lock_fd = d->dirs.lock_fd;
+	u->started_ms = d->started_ms;
+	d->usr2_ev = daemon_signal(d, SIGUSR2, daemon_on_usr2);
+}
+
+/* This program was executed in place of another berthd: who waits for it hears. */
+static void
+daemon_tell_upgrade(struct daemon *d)
+{
+	const char *why_not = d->args->call->why_not;
+	const char *why = why_not[0] ? why_not : NULL;
+
+	if (why)
+		log_err("upgrade_undone", "why", why, "version", BERTH_VERSION,
+		    NULL);
+	else
+		log_info("upgraded", "from", d->past.version, "to",
+		    BERTH_VERSION, "who", d->past.who, NULL);
+	store_audit(d->store, why ? "upgrade_failed" : "upgrade", d->past.who,
+	    NULL, NULL, NULL, why ? why : BERTH_VERSION);
+	control_upgraded(d->control, d->past.version, why);
+	handoff_release(&d->handoff);
 }
 
 static void
@@ -273,7 +363,9 @@ daemon_start(struct daemon *d)
 	d->server.sshd_path = d->sshd_path;
 	d->server.on_empty = daemon_on_server_empty;
 	d->server.arg = d;
-	server_start(&d->server);
+	if (server_start(&d->server, d->has_past ? &d->handoff : NULL) < 0)
+		log_err("connections_lost", "why",
+		    "what the former berthd left of them cannot be read", NULL);
 	d->hup_ev = daemon_signal(d, SIGHUP, daemon_on_hup);
 	d->term_ev = daemon_signal(d, SIGTERM, daemon_on_term);
 	d->int_ev = daemon_signal(d, SIGINT, daemon_on_term);
@@ -282,6 +374,9 @@ daemon_start(struct daemon *d)
 		abort();
 	if (geteuid())
 		log_warn("separation", "why", daemon_no_separation, NULL);
+	daemon_prepare_upgrade(d);
+	if (d->has_past)
+		daemon_tell_upgrade(d);
 	log_info("ready", "addr", addresses, "state", d->conf->server.state_dir,
 	    NULL);
 	notify_send("READY=1");
@@ -291,9 +386,10 @@ daemon_start(struct daemon *d)
 static void
 daemon_close(struct daemon *d)
 {
-	struct event *events[] = { d->hup_ev, d->term_ev, d->int_ev,
+	struct event *events[] = { d->hup_ev, d->term_ev, d->int_ev, d->usr2_ev,
 		d->stop_ev };
 
+	upgrade_release(&d->upgrade);
 	control_free(d->control);
 	server_release(&d->server);
 	manager_free(d->manager);
@@ -314,6 +410,25 @@ daemon_close(struct daemon *d)
 	conf_free(d->first);
 }
 
+/* Takes over what the environment names; nothing when there is nothing. */
+static int
+daemon_open_past(struct daemon *d, int fd, struct err *e)
+{
+	int rc;
+
+	d->started_ms = clock_wall_ms();
+	if (fd < 0)
+		return 0;
+	rc = handoff_open(fd, &d->handoff, e);
+	if (rc == 0)
+		rc = upgrade_load_past(&d->handoff, &d->past, e);
+	if (rc < 0)
+		return rc;
+	d->has_past = true;
+	d->started_ms = d->past.started_ms;
+	return 0;
+}
+
 int
 daemon_run(const struct daemon_args *args, struct conf *conf, struct err *e)
 {
@@ -323,19 +438,50 @@ daemon_run(const struct daemon_args *args, struct conf *conf, struct err *e)
 		.first = conf,
 		.dirs = { -1, -1, -1, -1 },
 	};
+	autoclose int handoff_fd = args->call->handoff_fd;
 	int rc;
 
 	signal(SIGPIPE, SIG_IGN);
 	daemon_raise_files(conf);
+	upgrade_init(&d.upgrade);
 	d.base = event_base_new();
 	if (!d.base)
 		abort();
-	rc = daemon_open(&d, e);
+	rc = daemon_open_past(&d, handoff_fd, e);
+	if (rc == 0)
+		rc = daemon_open(&d, e);
+	/* The former one tries again, unless that is what we are. */
+	if (rc < 0 && d.has_past && !args->call->why_not[0])
+		upgrade_fall_back(
+		    args, handoff_fd, &d.handoff, &d.past, e->msg);
 	if (rc == 0) {
+		if (d.has_past)
+			handoff_inherit(&d.handoff, false);
 		daemon_start(&d);
 		event_base_dispatch(d.base);
 		log_info("stopped", NULL);
 	}
+	handoff_release(&d.handoff);
 	daemon_close(&d);
+	return rc;
+}
+
+int
+daemon_rehearse(
+    const struct daemon_args *args, struct conf *conf, struct err *e)
+{
+	struct daemon d = { .args = args, .conf = conf };
+	int rc = daemon_find_programs(&d, e);
+
+	if (rc == 0)
+		rc = daemon_open_keys(&d, e);
+	if (rc == 0)
+		rc = sandbox_init(conf, e);
+	if (rc == 0)
+		rc = store_check(conf->server.state_dir, e);
+	access_free(d.access);
+	host_keys_free(&d.host_keys);
+	free(d.sshd_path);
+	free(d.keeper_path);
 	return rc;
 }

@@ -7,10 +7,17 @@
 
 struct conf;
 struct err;
+struct upgrade_call;
 
-/* How the configuration was asked for, so that SIGHUP can ask again. */
+/*
+ * How this program was started and the configuration asked for, so that SIGHUP
+ * can ask again and an upgrade can do the same.
+ */
 struct daemon_args {
-	const char *conf_file; /* NULL: the default path */
+	char *self;                /* absolute path of the program */
+	char **argv;               /* NULL-terminated */
+	struct upgrade_call *call; /* what a former berthd left, if any */
+	const char *conf_file;     /* NULL: the default path */
 	const char *const *overrides;
 	unsigned n_overrides;
 };
@@ -20,6 +27,13 @@ struct daemon_args {
  * an orderly end, or a negative errno with a sentence when it cannot start.
  */
 int daemon_run(
+    const struct daemon_args *args, struct conf *conf, struct err *e);
+
+/*
+ * Looks whether daemon_run() would start in place of a running berthd, without
+ * touching anything of it. 0, or a negative errno with a sentence.
+ */
+int daemon_rehearse(
     const struct daemon_args *args, struct conf *conf, struct err *e);
 
 #endif

@@ -1,8 +1,10 @@
 /* Counting connections; see limits.h. Runs in berthd. */
 #include "sshd/listener/limits.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -85,6 +87,22 @@ limits_is_unlucky(const struct limits *l, uint32_t dice)
 	return dice % (max - begin) < l->startups - begin;
 }
 
+/* S is what limits_find() found for KEY. */
+static void
+limits_count(struct limits *l, struct limits_source *s, const uint8_t key[16],
+    struct limits_slot *slot)
+{
+	if (!s) {
+		s = xcalloc(1, sizeof(*s));
+		memcpy(s->addr, key, 16);
+		list_append(&l->sources, &s->node);
+	}
+	s->count++;
+	l->total++;
+	l->startups++;
+	*slot = (struct limits_slot){ .source = s, .is_counted = true };
+}
+
 enum limits_verdict
 limits_enter(struct limits *l, const struct sockaddr *sa, uint32_t dice,
     struct limits_slot *slot)
@@ -100,16 +118,26 @@ limits_enter(struct limits *l, const struct sockaddr *sa, uint32_t dice,
 		return LIMITS_SOURCE;
 	if (limits_is_unlucky(l, dice))
 		return LIMITS_STARTUPS;
-	if (!s) {
-		s = xcalloc(1, sizeof(*s));
-		memcpy(s->addr, key, 16);
-		list_append(&l->sources, &s->node);
-	}
-	s->count++;
-	l->total++;
-	l->startups++;
-	*slot = (struct limits_slot){ .source = s, .is_counted = true };
+	limits_count(l, s, key, slot);
 	return LIMITS_ADMIT;
+}
+
+void
+limits_restore(struct limits *l, const char *address, struct limits_slot *slot)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	char text[INET6_ADDRSTRLEN];
+	uint8_t key[16] = { 0 };
+
+	/* A link-local one has its zone behind it, which no key has. */
+	snprintf(
+	    text, sizeof(text), "%.*s", (int)strcspn(address, "%"), address);
+	if (inet_pton(AF_INET, text, &in.sin_addr) == 1)
+		limits_key((struct sockaddr *)&in, key);
+	else if (inet_pton(AF_INET6, text, &in6.sin6_addr) == 1)
+		limits_key((struct sockaddr *)&in6, key);
+	limits_count(l, limits_find(l, key), key, slot);
 }
 
 void

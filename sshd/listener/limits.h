@@ -53,6 +53,13 @@ void limits_set(struct limits *l, const struct limits_max *max);
 enum limits_verdict limits_enter(struct limits *l, const struct sockaddr *sa,
     uint32_t dice, struct limits_slot *slot);
 
+/*
+ * Counts a connection from the numeric address ADDRESS that was let in before,
+ * whatever the limits are now.
+ */
+void limits_restore(
+    struct limits *l, const char *address, struct limits_slot *slot);
+
 /* The connection is no longer unauthenticated. Once is enough. */
 void limits_authenticated(struct limits *l, struct limits_slot *slot);
 

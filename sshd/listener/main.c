@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,12 +18,14 @@
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "sshd/listener/daemon.h"
+#include "sshd/listener/upgrade.h"
 
 #define MAIN_OVERRIDES_MAX 64
 
 enum main_mode {
 	MAIN_RUN,
 	MAIN_TEST,
+	MAIN_REHEARSE,
 	MAIN_SHOW,
 	MAIN_VERSION,
 	MAIN_HELP,
@@ -33,16 +36,22 @@ enum main_mode {
 struct main_args {
 	enum main_mode mode;
 	struct daemon_args daemon;
+	struct upgrade_call call;
+	const char *where; /* of the berthd that asks, for MAIN_REHEARSE */
 	const char *overrides[MAIN_OVERRIDES_MAX];
 };
 
-/* The last two are for the build: the sample file and the manual's table. */
+/*
+ * The last three are not for people: the sample file and the manual's table for
+ * the build, and what a running berthd asks its successor.
+ */
 static const struct option main_options[] = {
 	{ "show-config", no_argument, NULL, MAIN_SHOW },
 	{ "version", no_argument, NULL, MAIN_VERSION },
 	{ "help", no_argument, NULL, MAIN_HELP },
 	{ "sample-config", no_argument, NULL, MAIN_SAMPLE },
 	{ "manual", no_argument, NULL, MAIN_MANUAL },
+	{ "rehearse", required_argument, NULL, MAIN_REHEARSE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -73,9 +82,10 @@ main_parse(int argc, char **argv, struct main_args *a)
 			a->mode = MAIN_TEST;
 		else if (c == 'h')
 			a->mode = MAIN_HELP;
-		else if (c >= MAIN_SHOW && c <= MAIN_MANUAL)
+		else if (c >= MAIN_REHEARSE && c <= MAIN_MANUAL) {
+			a->where = optarg;
 			a->mode = (enum main_mode)c;
-		else
+		} else
 			return -EINVAL;
 	}
 	a->daemon.overrides = a->overrides;
@@ -121,6 +131,47 @@ main_print(enum main_mode mode)
 	}
 }
 
+/* From the file; after an upgrade that failed, as it was before. */
+static int
+main_load(const struct main_args *a, struct conf **out, struct err *e)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", a->call.conf_fd);
+	return conf_load(a->call.conf_fd < 0 ? a->daemon.conf_file : path,
+	    a->overrides, a->daemon.n_overrides, out, e);
+}
+
+/* The path of this program, also when another file has taken its place. */
+static char *
+main_self(void)
+{
+	static const char gone[] = " (deleted)";
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	size_t len = n > 0 ? (size_t)n : 0;
+
+	path[len] = '\0';
+	if (len > strlen(gone) && strcmp(path + len - strlen(gone), gone) == 0)
+		path[len - strlen(gone)] = '\0';
+	return xstrdup(path);
+}
+
+static int
+main_rehearse(const struct main_args *a, struct conf *conf, struct err *e)
+{
+	int rc;
+
+	log_open("berthd", LOG_ERR, false);
+	rc = conf ? upgrade_check_where(conf, a->where, e) : -EINVAL;
+	if (rc == 0)
+		rc = daemon_rehearse(&a->daemon, conf, e);
+
+	upgrade_rehearsed(rc < 0 ? e->msg : NULL);
+	conf_free(conf);
+	return rc < 0;
+}
+
 static int
 main_serve(const struct main_args *a, struct conf *conf)
 {
@@ -132,6 +183,8 @@ main_serve(const struct main_args *a, struct conf *conf)
 	prctl(PR_SET_DUMPABLE, 0);
 #endif
 	main_standard_fds();
+	/* Executed through a descriptor, it would be called by its number. */
+	prctl(PR_SET_NAME, "berthd");
 	if (daemon_run(&a->daemon, conf, &e) < 0) {
 		fprintf(stderr, "berthd: %s\n", e.msg);
 		return 1;
@@ -145,6 +198,7 @@ main(int argc, char **argv)
 	struct main_args a = { .mode = MAIN_RUN };
 	struct conf *conf = NULL;
 	struct err e = { 0 };
+	int rc = 0;
 
 	/* Every file names its mode; what a child makes is not our secret. */
 	umask(022);
@@ -154,15 +208,24 @@ main(int argc, char **argv)
 	}
 	if (main_print(a.mode))
 		return 0;
-	if (conf_load(a.daemon.conf_file, a.overrides, a.daemon.n_overrides,
-		&conf, &e) < 0) {
+	a.daemon.argv = argv;
+	a.daemon.self = main_self();
+	upgrade_find(&a.call);
+	a.daemon.call = &a.call;
+	if (main_load(&a, &conf, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
-		return 1;
+		if (a.mode == MAIN_REHEARSE)
+			main_rehearse(&a, NULL, &e);
+		rc = 1;
+	} else if (a.mode == MAIN_RUN) {
+		rc = main_serve(&a, conf);
+	} else if (a.mode == MAIN_REHEARSE) {
+		rc = main_rehearse(&a, conf, &e);
+	} else {
+		if (a.mode == MAIN_SHOW)
+			conf_show(conf, stdout);
+		conf_free(conf);
 	}
-	if (a.mode == MAIN_RUN)
-		return main_serve(&a, conf);
-	if (a.mode == MAIN_SHOW)
-		conf_show(conf, stdout);
-	conf_free(conf);
-	return 0;
+	free(a.daemon.self);
+	return rc;
 }

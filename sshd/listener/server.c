@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "conf/conf.h"
+#include "sessions/wire/handoff.h"
 #include "sshd/listener/access.h"
 #include "sshd/listener/address.h"
 #include "sshd/listener/connection.h"
@@ -349,8 +350,85 @@ server_addresses(const struct server *s)
 	return all;
 }
 
+int
+server_load_listeners(struct server *s, const struct handoff *h)
+{
+	struct reader r = handoff_reader(h, HANDOFF_SERVER);
+
+	s->n_fds = reader_u32(&r);
+	if (s->n_fds > SERVER_LISTENERS_MAX)
+		return -EPROTO;
+	for (size_t i = 0; i < s->n_fds; i++)
+		s->fds[i] = handoff_take_fd(&r);
+	return r.failed ? -EPROTO : 0;
+}
+
 void
-server_start(struct server *s)
+server_save(struct server *s, struct handoff *h)
+{
+	struct buf *b = &h->sections[HANDOFF_SERVER];
+	struct list *pos, *tmp;
+	uint32_t n = 0;
+
+	buf_put_u32(b, (uint32_t)s->n_fds);
+	for (size_t i = 0; i < s->n_fds; i++)
+		handoff_put_fd(h, HANDOFF_SERVER, s->fds[i]);
+	buf_put_u32(b, (uint32_t)s->n_waiting);
+	list_for_each (pos, tmp, &s->waiting)
+		handoff_put_fd(h, HANDOFF_SERVER,
+		    list_entry(pos, struct server_waiter, node)->fd);
+	list_for_each (pos, tmp, &s->connections)
+		n++;
+	buf_put_u32(b, n);
+	list_for_each (pos, tmp, &s->connections)
+		connection_save(list_entry(pos, struct connection, node), h);
+}
+
+/* Waits anew: it has been patient once already. */
+static void
+server_load_waiter(struct server *s, int fd)
+{
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = sizeof(sa);
+
+	if (fd >= 0 && getpeername(fd, (struct sockaddr *)&sa, &len) == 0 &&
+	    server_wait(s, fd, (struct sockaddr *)&sa, len))
+		return;
+	if (fd >= 0)
+		close(fd);
+}
+
+static int
+server_load(struct server *s, const struct handoff *h)
+{
+	struct reader r = handoff_reader(h, HANDOFF_SERVER);
+	uint32_t n = reader_u32(&r);
+
+	while (n-- > 0 && !r.failed)
+		handoff_take_fd(&r); /* the listeners: taken before */
+	n = reader_u32(&r);
+	while (n-- > 0 && !r.failed)
+		server_load_waiter(s, handoff_take_fd(&r));
+	n = reader_u32(&r);
+	while (n-- > 0 && !r.failed)
+		connection_load(s, &r);
+	return reader_done(&r) ? 0 : -EPROTO;
+}
+
+void
+server_pause(struct server *s, bool on)
+{
+	struct list *pos, *tmp;
+
+	if (on)
+		evtimer_del(s->rest_ev);
+	server_listen(s, !on);
+	list_for_each (pos, tmp, &s->connections)
+		connection_pause(list_entry(pos, struct connection, node), on);
+}
+
+int
+server_start(struct server *s, const struct handoff *h)
 {
 	struct limits_max max = server_max(s->conf);
 	char text[ADDRESS_TEXT_MAX];
@@ -371,6 +449,7 @@ server_start(struct server *s)
 		log_info("listen", "addr", text, NULL);
 	}
 	server_listen(s, true);
+	return h ? server_load(s, h) : 0;
 }
 
 void

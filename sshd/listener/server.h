@@ -18,6 +18,7 @@ struct conf;
 struct err;
 struct event;
 struct event_base;
+struct handoff;
 struct host_keys;
 struct manager;
 struct store;
@@ -59,8 +60,17 @@ int server_bind(struct server *s, const struct conf *conf, struct err *e);
 /* The bound addresses, comma-separated; the caller frees. */
 char *server_addresses(const struct server *s);
 
-/* Begins to accept. */
-void server_start(struct server *s);
+/* Begins to accept, with the connections of the handoff H (NULL for none). */
+int server_start(struct server *s, const struct handoff *h);
+
+/* Takes the listening sockets of the handoff instead of binding any; -EPROTO. */
+int server_load_listeners(struct server *s, const struct handoff *h);
+
+/* Accepts nobody and hears nobody, or does so again. */
+void server_pause(struct server *s, bool on);
+
+/* Appends listeners, connections and who waits to H, for a berthd in our place. */
+void server_save(struct server *s, struct handoff *h);
 
 /* New limits and rules for who comes next. */
 void server_reconfigure(struct server *s, const struct conf *conf);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -60,14 +61,35 @@ state_dir_lock(int dir_fd, const char *path, struct err *e)
 	return take_fd(&fd);
 }
 
-int
-state_dir_open(const struct conf *c, struct state_dir *out, struct err *e)
+/* The lock that this process holds already must be the directory's. */
+static int
+state_dir_keep_lock(int dir_fd, const char *path, int lock_fd, struct err *e)
 {
+	struct stat ours, theirs;
+
+	if (fstat(lock_fd, &ours) < 0 ||
+	    fstatat(dir_fd, STATE_DIR_LOCK, &theirs, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
+		return err_set(e, -EINVAL,
+		    "%s is not the state directory of the berthd that runs;"
+		    " stop it and start another to move it",
+		    path);
+	return lock_fd;
+}
+
+int
+state_dir_open(
+    const struct conf *c, int lock_fd, struct state_dir *out, struct err *e)
+{
+	const char *path = c->server.state_dir;
+
 	*out = (struct state_dir){ -1, -1, -1, -1 };
-	out->state_fd = state_dir_make(c->server.state_dir, e);
+	out->state_fd = state_dir_make(path, e);
 	if (out->state_fd < 0)
 		return out->state_fd;
-	out->lock_fd = state_dir_lock(out->state_fd, c->server.state_dir, e);
+	out->lock_fd =
+	    lock_fd < 0 ? state_dir_lock(out->state_fd, path, e)
+			: state_dir_keep_lock(out->state_fd, path, lock_fd, e);
 	if (out->lock_fd < 0)
 		return out->lock_fd;
 	out->runtime_fd = state_dir_make(c->server.runtime_dir, e);

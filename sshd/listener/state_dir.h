@@ -15,12 +15,14 @@ struct state_dir {
 
 /*
  * Makes (0700) and opens server.state_dir, server.runtime_dir and
- * recording.dir, and takes STATE/berthd.lock. Refuses a directory of somebody
+ * recording.dir, and takes STATE/berthd.lock, or keeps LOCK_FD (owned then; -1
+ * for none), which this process holds already. Refuses a directory of somebody
  * else's or one that others may write to, and -EBUSY with the pid of a berthd
  * that already works there. On success and failure alike the caller closes
  * with state_dir_close().
  */
-int state_dir_open(const struct conf *c, struct state_dir *out, struct err *e);
+int state_dir_open(
+    const struct conf *c, int lock_fd, struct state_dir *out, struct err *e);
 void state_dir_close(struct state_dir *d);
 
 #endif

@@ -133,6 +133,7 @@ class Server:
         self.public.mkdir()
         self.public.chmod(0o1777)
         self.prefix, self.umask = list(prefix), umask
+        self.bin = BUILD
         self.options = dict(DEFAULTS)
         self.options.update(
             {
@@ -193,7 +194,7 @@ class Server:
         with self.log_path.open("ab") as log:
             start = self.log_path.stat().st_size
             self.proc = subprocess.Popen(
-                self.prefix + [str(BUILD / "berthd"), "-c", str(self.conf)],
+                self.prefix + [str(self.bin / "berthd"), "-c", str(self.conf)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -249,6 +250,23 @@ class Server:
             self.proc.kill()
             self.proc.wait(10)
             raise Failure(f"berthd is still there {deadline} s after SIGTERM")
+
+    def install(self, version=None):
+        """Programs of this server's own, as a package manager replaces them;
+        with another version string, if one (as long as the true one) is named.
+        """
+        self.bin = self.dir / "bin"
+        self.bin.mkdir(exist_ok=True)
+        true = run([BUILD / "berthd", "--version"]).stdout.split()[1]
+        for name in ("berthd", "berth-sshd", "berth-session"):
+            data = (BUILD / name).read_bytes()
+            if version:
+                assert len(version) == len(true)
+                data = data.replace(true, version.encode())
+            new = self.bin / f"{name}.new"
+            new.write_bytes(data)
+            new.chmod(0o755)
+            new.rename(self.bin / name)
 
     def kill(self):
         """SIGKILL, as an out-of-memory killer sends it."""
