@@ -27,6 +27,7 @@ query_filter_init(struct query_filter *f)
 {
 	f->n_held = 0;
 	f->scan = (struct vt_scan){ 0 };
+	f->shown = (struct vt_scan){ 0 };
 	f->mode = QUERY_HOLD;
 	f->is_ending = 0;
 }
@@ -44,6 +45,20 @@ query_filter_flush(struct query_filter *f, uint8_t *out)
 	memcpy(out, f->held, f->n_held);
 	out += f->n_held;
 	f->n_held = 0;
+	return out;
+}
+
+/*
+ * Something is left out at OUT. If the terminal is inside of a character, a
+ * sequence or a string there, that ended it, and now CAN has to.
+ */
+static uint8_t *
+query_filter_cancel(struct query_filter *f, uint8_t *out)
+{
+	vt_scan_run(&f->shown, f->fresh, (size_t)(out - f->fresh));
+	f->fresh = out;
+	if (!vt_scan_is_ground(&f->shown))
+		*out++ = QUERY_CAN;
 	return out;
 }
 
@@ -65,10 +80,12 @@ query_filter_controls(
 static uint8_t *
 query_filter_judge(struct query_filter *f, bool is_string, uint8_t *out)
 {
-	if (f->mode == QUERY_HOLD && !query_match(f->held, f->n_held))
+	if (f->mode == QUERY_HOLD && !query_match(f->held, f->n_held)) {
 		out = query_filter_flush(f, out);
-	else if (f->mode == QUERY_HOLD)
+	} else if (f->mode == QUERY_HOLD) {
+		out = query_filter_cancel(f, out);
 		out = query_filter_controls(f, is_string, out);
+	}
 	f->n_held = 0;
 	f->mode = QUERY_HOLD;
 	return out;
@@ -110,6 +127,7 @@ query_filter_overflow(struct query_filter *f, const struct vt_scan *s,
 {
 	switch (query_match_start(f->held, f->n_held)) {
 	case QUERY_ALWAYS:
+		out = query_filter_cancel(f, out);
 		out = query_filter_controls(f, is_string, out);
 		query_filter_drop(f, s);
 		return out;
@@ -149,7 +167,9 @@ query_filter_ground(struct query_filter *f, uint8_t c, uint8_t *out)
 
 	if (f->scan.state != VT_SCAN_GROUND || may_be_c1)
 		query_filter_hold(f, c);
-	else if (c != QUERY_ENQ)
+	else if (c == QUERY_ENQ)
+		out = query_filter_cancel(f, out);
+	else
 		*out++ = c;
 	return out;
 }
@@ -166,8 +186,11 @@ query_filter_inside(struct query_filter *f, const struct vt_scan *before,
 		*out++ = c;
 		return out;
 	}
-	if (c == QUERY_ENQ && !is_string)
-		return out;
+	if (c == QUERY_ENQ && !is_string) {
+		if (!before->need)
+			return out;
+		c = 0; /* it cut a character: something has to */
+	}
 	if (f->n_held == QUERY_HELD_MAX) {
 		out = query_filter_overflow(f, before, is_string, out);
 		if (f->mode != QUERY_DROP)
@@ -243,6 +266,7 @@ query_filter_run(
 	const uint8_t *end = in + n;
 	uint8_t *o = out;
 
+	f->fresh = out;
 	while (in < end) {
 		if (f->mode == QUERY_HOLD && vt_scan_is_ground(&f->scan)) {
 			size_t run = vt_scan_plain(in, (size_t)(end - in));
@@ -256,6 +280,7 @@ query_filter_run(
 		}
 		o = query_filter_byte(f, *in++, o);
 	}
+	vt_scan_run(&f->shown, f->fresh, (size_t)(o - f->fresh));
 	return (size_t)(o - out);
 }
 

@@ -16,16 +16,20 @@
 /*
  * An unfinished sequence is held back up to this. A longer one passes, unless
  * its beginning says that it is a query: then it is dropped; a colour or
- * clipboard string that asks later on is cancelled there (CAN).
+ * clipboard string that asks later on is cancelled there (CAN). CAN also stands
+ * for a query that cut off what came before it: without it the bytes behind
+ * would go on with that, and could make a query of it.
  */
 #define QUERY_HELD_MAX 4096
 
 struct query_filter {
 	uint8_t held[QUERY_HELD_MAX];
 	size_t n_held;
-	struct vt_scan scan; /* behind the last byte of input */
-	uint8_t mode;        /* what happens to the present sequence */
-	uint8_t is_ending;   /* held ends in an ESC that may begin the ST */
+	struct vt_scan scan;  /* behind the last byte of input */
+	struct vt_scan shown; /* behind the output before FRESH */
+	const uint8_t *fresh; /* during a run: where the rest of it begins */
+	uint8_t mode;         /* what happens to the present sequence */
+	uint8_t is_ending;    /* held ends in an ESC that may begin the ST */
 };
 
 /* Starts at a safe boundary. */
