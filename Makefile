@@ -56,7 +56,7 @@ srcs = $(filter-out %/main.c,$(wildcard $(1)/*.c))
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 arch = $(B)/obj/$(subst /,_,$(1)).a
 
-.PHONY: all run test check install clean format unit cflags FORCE
+.PHONY: all run test check fuzz install clean format unit cflags FORCE
 .SECONDARY:
 all: $(PROGRAMS:%=$(B)/%)
 
@@ -106,7 +106,17 @@ $(B)/unit/%: $(B)/obj/tests/unit/%.o $(foreach d,$(DIRS),$(call arch,$(d)))
 	$(Q)$(CC) $(all_ldflags) -o $@ $< -Wl,--start-group \
 		$(filter %.a,$^) -Wl,--end-group $(call pkg_libs,$(ALL_PKGS))
 
-unit-programs: $(UNIT:%=$(B)/unit/%)
+# Fuzz targets: with a driver that replays files, or with libFuzzer (make fuzz).
+FUZZ := $(patsubst tests/fuzz/%_fuzz.c,%,$(wildcard tests/fuzz/*_fuzz.c))
+FUZZ_DRIVER ?= $(B)/obj/tests/fuzz/replay.o
+$(B)/fuzz/%: $(B)/obj/tests/fuzz/%_fuzz.o $(filter %.o,$(FUZZ_DRIVER)) \
+	$(foreach d,$(DIRS),$(call arch,$(d)))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(all_ldflags) -o $@ $< $(FUZZ_DRIVER) -Wl,--start-group \
+		$(filter %.a,$^) -Wl,--end-group $(call pkg_libs,$(ALL_PKGS))
+
+fuzz-programs: $(FUZZ:%=$(B)/fuzz/%)
+unit-programs: $(UNIT:%=$(B)/unit/%) fuzz-programs
 
 # Everything that a person types first gets its packages, then make again, so
 # that pkg-config is asked only when they are there; with a job per processor
@@ -126,6 +136,14 @@ test:
 unit:
 	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all unit-programs
 	$(Q)scripts/test.sh unit
+
+# Each target FUZZ_S seconds; ONLY="NAME..." for some of them.
+fuzz:
+	$(Q)scripts/deps.sh fuzz
+	$(Q)$(MAKE) --no-print-directory $(jobs) CC=clang B=build/fuzz WARN= \
+		SAN=fuzzer-no-link,address,undefined \
+		FUZZ_DRIVER=-fsanitize=fuzzer fuzz-programs
+	$(Q)scripts/fuzz.sh $(or $(ONLY),$(FUZZ))
 
 check:
 	$(Q)scripts/deps.sh test

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Runs the tests that are built and counts them: unit tests (build/asan/unit),
-# the scripts' own (tests/scripts), black-box tests (tests/blackbox). The last
-# line is `N passed, N failed, N skipped`; fails on any failure and on any skip
-# whose reason does not begin with "explained:".
+# the corpus of every fuzz target (build/asan/fuzz, one test each), the scripts'
+# own (tests/scripts), black-box tests (tests/blackbox). The last line is
+# `N passed, N failed, N skipped`; fails on any failure and on any skip whose
+# reason does not begin with "explained:".
 #
 # Usage: test.sh [unit | scripts | blackbox]
 # BERTH_BUILD names another build folder than build/asan.
@@ -91,6 +92,47 @@ run_unit() {
 	done
 }
 
+# Gives one fuzz target its corpus; leaves output and exit status in $out.
+replay_corpus() {
+	local name=$1 rc=127
+	if [ -x "$build/fuzz/$name" ]; then
+		timeout -k 5 180 "$build/fuzz/$name" "tests/fuzz/corpus/$name" \
+			>"$out/fuzz_$name.log" 2>&1 </dev/null
+		rc=$?
+	else
+		echo "$build/fuzz/$name was not built" >"$out/fuzz_$name.log"
+	fi
+	echo "$rc" >"$out/fuzz_$name.rc"
+}
+
+run_corpus() {
+	local name rc ok=0 bad=0 names=()
+	for name in tests/fuzz/*_fuzz.c; do
+		[ -f "$name" ] || continue
+		name=${name##*/}
+		names+=("${name%_fuzz.c}")
+	done
+	[ ${#names[@]} -gt 0 ] || return
+	export build out
+	export -f replay_corpus
+	printf '%s\n' "${names[@]}" |
+		xargs -P "$(nproc)" -I{} bash -c 'replay_corpus {}'
+	for name in "${names[@]}"; do
+		rc=$(cat "$out/fuzz_$name.rc")
+		if [ "$rc" = 0 ]; then
+			ok=$((ok + 1))
+			continue
+		fi
+		bad=$((bad + 1))
+		echo "--- corpus of $name (exit status $rc)"
+		tail -n 100 "$out/fuzz_$name.log"
+		echo "---"
+	done
+	printf '%-28s %s passed, %s failed, 0 skipped\n' 'fuzz corpus' \
+		"$ok" "$bad"
+	add "$ok" "$bad" 0 0
+}
+
 # Prints `passed failed skipped unexplained` of a junit file.
 count_junit() {
 	"$python" - "$1" <<'EOT'
@@ -176,11 +218,15 @@ run_blackbox() {
 rm -rf "$out"
 mkdir -p "$out"
 case ${1:-all} in
-unit) run_unit ;;
+unit)
+	run_unit
+	run_corpus
+	;;
 scripts) run_scripts ;;
 blackbox) run_blackbox ;;
 all)
 	run_unit
+	run_corpus
 	run_scripts
 	run_blackbox
 	;;

@@ -104,6 +104,36 @@ def test_stale_program_without_its_source_is_not_run(tree):
     assert count(tree, "unit")[0] == 0
 
 
+def fuzz(tree, name, text, status):
+    (tree / "tests/fuzz/corpus" / name).mkdir(parents=True)
+    (tree / f"tests/fuzz/{name}_fuzz.c").touch()
+    path = tree / f"build/asan/fuzz/{name}"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho {text} $1\nexit {status}\n")
+    path.chmod(0o755)
+
+
+def test_each_fuzz_target_counts_as_one_test(tree):
+    unit(tree, "good", (BEGIN + PASS + END).format("a"), 0)
+    fuzz(tree, "fine", "silent", 0)
+    fuzz(tree, "crash", "crashed at", 77)
+    code, said = count(tree, "unit")
+    assert said.splitlines()[-1] == "2 passed, 1 failed, 0 skipped"
+    assert "crashed at tests/fuzz/corpus/crash" in said
+    assert "silent" not in said
+    assert code == 1
+
+
+def test_fuzz_target_that_was_not_built_fails(tree):
+    unit(tree, "good", (BEGIN + PASS + END).format("a"), 0)
+    fuzz(tree, "lost", "", 0)
+    (tree / "build/asan/fuzz/lost").unlink()
+    code, said = count(tree, "unit")
+    assert "lost was not built" in said
+    assert said.splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
+    assert code == 1
+
+
 PYTHON = """
 import pytest
 def test_a(): pass
