@@ -74,7 +74,6 @@ element_path(const char *text, const char *dir, struct err *e)
 	char *path;
 	size_t n;
 
-	(void)e;
 	while (text[0] == '.' &&
 	       (text[1] == '/' || !text[1] ||
 		   (text[1] == '.' && (text[2] == '/' || !text[2])))) {
@@ -92,6 +91,12 @@ element_path(const char *text, const char *dir, struct err *e)
 	path = text[0] == '/' ? xstrdup(text) : xasprintf("%s/%s", base, text);
 	for (n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
 		path[n - 1] = '\0';
+	/* A file could not say it: blanks at the end of a line are not read. */
+	if (path[n - 1] == ' ') {
+		err_set(e, -EINVAL, "\"%s\" ends in a blank", path);
+		free(path);
+		return NULL;
+	}
 	return path;
 }
 

@@ -12,7 +12,8 @@ typedef char *(*element_fn)(const char *text, const char *dir, struct err *e);
 
 /*
  * TEXT as an absolute path without "./", leading "../" or a slash at its end;
- * a relative one starts at DIR, which is absolute. Never NULL.
+ * a relative one starts at DIR, which is absolute. Refuses one that ends in a
+ * blank.
  */
 char *element_path(const char *text, const char *dir, struct err *e);
 

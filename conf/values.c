@@ -60,7 +60,9 @@ static int
 value_parse_path(const struct option *o, const char *text, const char *dir,
     struct conf *c, struct err *e)
 {
-	return value_put_string(o, c, element_path(text, dir, e));
+	char *path = element_path(text, dir, e);
+
+	return path ? value_put_string(o, c, path) : -EINVAL;
 }
 
 static int

@@ -47,7 +47,7 @@ for name; do
 		"build/fuzz/$name/fuzz.log")" "$(findings "$name")"
 	[ "$rc" != 0 ] || continue
 	crashed+=("$name")
-	tail -n 100 "build/fuzz/$name/fuzz.log" | grep -v '^stat::'
+	tail -n 100 "build/fuzz/$name/fuzz.log" | grep -av '^stat::'
 done
 [ ${#crashed[@]} -eq 0 ] || {
 	echo "crashed: ${crashed[*]}; see build/fuzz/NAME"
