@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "conf/conf.h"
 #include "sessions/manager/control_internal.h"
 
@@ -167,6 +168,32 @@ control_rows(struct control_client *cl, json_t *rows)
 	json_decref(rows);
 }
 
+/*
+ * What a request named may stand in the sentence: no control stays, and no
+ * character that the end cut off, for JSON could not hold it.
+ */
+static void
+control_clean(char *s)
+{
+	size_t n = strlen(s);
+
+	while (n) {
+		uint8_t *p = (uint8_t *)s;
+		int len = text_utf8_len(p, n);
+		bool is_c1 = len == 2 && p[0] == 0xc2 && p[1] < 0xa0;
+		size_t step = len > 1 ? (size_t)len : 1;
+
+		if (len < 0) {
+			*s = '\0';
+			return;
+		}
+		if (len == 0 || is_c1 || *p < ' ' || *p == 0x7f)
+			memset(s, '?', step);
+		s += step;
+		n -= step;
+	}
+}
+
 void
 control_error(
     struct control_client *cl, enum manager_code code, const char *fmt, ...)
@@ -178,6 +205,7 @@ control_error(
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
+	control_clean(why);
 	text = json_string(why);
 	json_object_set_new(o, "ok", json_false());
 	json_object_set_new(o, "code", json_integer(code));
