@@ -432,10 +432,12 @@ peer_start(struct peer *p, int tcp_fd, int manager_fd, struct err *e)
 int
 peer_serve(int tcp_fd, int manager_fd, struct wire_settings *s)
 {
-	struct peer p = { .settings = *s, .phase = PHASE_IDENT };
+	/* Static: what is left at the end goes with the process, in sight. */
+	static struct peer p;
 	struct err e = { 0 };
 	int rc;
 
+	p = (struct peer){ .settings = *s, .phase = PHASE_IDENT };
 	list_init(&p.held);
 	list_init(&p.channels);
 	p.base = event_base_new();
