@@ -4,7 +4,7 @@
 # root or through `sudo -n`; failing that prints the command to type, exit 1.
 # As root it also makes the system users that berthd runs things as.
 #
-# Usage: deps.sh run | test | fuzz | users
+# Usage: deps.sh run | test | long | fuzz | users
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL=C
@@ -21,10 +21,11 @@ test_packages=(
 	python3-pytest python3-pytest-timeout python3-pytest-xdist rsync git jq
 	netcat-openbsd procps sqlite3 util-linux
 )
+long_packages=(valgrind)
 fuzz_packages=(clang 'libclang-rt-dev|libclang-rt-14-dev')
 
 usage() {
-	echo "usage: scripts/deps.sh run | test | fuzz | users" >&2
+	echo "usage: scripts/deps.sh run | test | long | fuzz | users" >&2
 	exit 2
 }
 
@@ -109,6 +110,10 @@ make_users() {
 case $1 in
 run) wanted=("${run_packages[@]}") ;;
 test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
+long)
+	wanted=("${run_packages[@]}" "${test_packages[@]}"
+		"${long_packages[@]}")
+	;;
 fuzz) wanted=("${run_packages[@]}" "${fuzz_packages[@]}") ;;
 users) wanted=() ;;
 *) usage ;;

@@ -79,6 +79,16 @@ def test_run_does_not_want_the_tests_packages(machine):
     assert apt_lines(machine) == []
 
 
+@pytest.mark.parametrize("what,package", [
+    ("long", "valgrind"), ("fuzz", "clang")])
+def test_tools_of_slow_tests_are_wanted_by_those_alone(machine, what, package):
+    (machine / "absent").write_text(f"{package}\n")
+    assert deps(machine, "test")[0] == 0
+    assert apt_lines(machine) == []
+    assert deps(machine, what)[0] == 0
+    assert apt_lines(machine)[1].endswith(f" {package}")
+
+
 def test_either_of_two_names_is_enough(machine):
     (machine / "absent").write_text("pkg-config\n")
     assert deps(machine, "run")[0] == 0
