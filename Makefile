@@ -56,7 +56,7 @@ srcs = $(filter-out %/main.c,$(wildcard $(1)/*.c))
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 arch = $(B)/obj/$(subst /,_,$(1)).a
 
-.PHONY: all run test check fuzz install clean format unit cflags FORCE
+.PHONY: all run test check fuzz bench install clean format unit cflags FORCE
 .SECONDARY:
 all: $(PROGRAMS:%=$(B)/%)
 
@@ -149,6 +149,14 @@ check:
 	$(Q)scripts/deps.sh test
 	$(Q)$(MAKE) --no-print-directory $(jobs) all
 	$(Q)scripts/check.sh
+
+# Beside OpenSSH's sshd: ROUNDS=3, ONLY='echo_*,login', BENCH='--quick --list'.
+bench:
+	$(Q)scripts/deps.sh bench
+	$(Q)$(MAKE) --no-print-directory $(jobs) SAN= all
+	$(Q)/usr/bin/python3 tests/bench/bench.py \
+		$(if $(ROUNDS),--rounds '$(ROUNDS)') \
+		$(if $(ONLY),--only '$(ONLY)') $(BENCH)
 
 # What a checker has to tell a compiler; words, without a shell's quotes.
 cflags:

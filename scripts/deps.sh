@@ -4,7 +4,7 @@
 # root or through `sudo -n`; failing that prints the command to type, exit 1.
 # As root it also makes the system users that berthd runs things as.
 #
-# Usage: deps.sh run | test | long | fuzz | users
+# Usage: deps.sh run | test | long | fuzz | bench | users
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL=C
@@ -24,8 +24,10 @@ test_packages=(
 long_packages=(valgrind)
 fuzz_packages=(clang 'libclang-rt-dev|libclang-rt-14-dev')
 
+bench_packages=(openssh-server python3)
+
 usage() {
-	echo "usage: scripts/deps.sh run | test | long | fuzz | users" >&2
+	echo "usage: scripts/deps.sh run | test | long | fuzz | bench | users" >&2
 	exit 2
 }
 
@@ -115,6 +117,7 @@ long)
 		"${long_packages[@]}")
 	;;
 fuzz) wanted=("${run_packages[@]}" "${fuzz_packages[@]}") ;;
+bench) wanted=("${run_packages[@]}" "${bench_packages[@]}") ;;
 users) wanted=() ;;
 *) usage ;;
 esac

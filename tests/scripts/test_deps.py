@@ -58,7 +58,7 @@ def apt_lines(machine):
 
 
 @pytest.mark.parametrize("uid", ["0", "1000"])
-@pytest.mark.parametrize("what", ["run", "test"])
+@pytest.mark.parametrize("what", ["run", "test", "bench"])
 def test_silent_when_all_is_there(machine, what, uid):
     (machine / "uid").write_text(uid)
     assert deps(machine, what) == (0, "", "")
@@ -87,6 +87,14 @@ def test_tools_of_slow_tests_are_wanted_by_those_alone(machine, what, package):
     assert apt_lines(machine) == []
     assert deps(machine, what)[0] == 0
     assert apt_lines(machine)[1].endswith(f" {package}")
+
+
+def test_only_the_bench_wants_a_server_of_openssh(machine):
+    (machine / "absent").write_text("openssh-server\n")
+    assert deps(machine, "test")[0] == 0
+    assert apt_lines(machine) == []
+    assert deps(machine, "bench")[0] == 0
+    assert apt_lines(machine)[1].endswith(" openssh-server")
 
 
 def test_either_of_two_names_is_enough(machine):
