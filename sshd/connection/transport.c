@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "sessions/wire/messages.h"
+#include "sshd/connection/read_ahead.h"
 
 #define TRANSPORT_LINGER_MS  500
 #define TRANSPORT_LINGER_MAX (256 << 10) /* bytes read away meanwhile */
@@ -171,6 +172,7 @@ transport_init(struct transport *t, struct event_base *base, int fd,
 		return rc;
 	}
 	ssh_bind_free(bind);
+	read_ahead_start(fd);
 	ssh_set_blocking(t->session, 0);
 	ssh_options_set(t->session, SSH_OPTIONS_COMPRESSION, "no");
 	ssh_set_counters(t->session, &t->on_socket, &t->packets);
@@ -266,10 +268,14 @@ transport_arm(struct transport *t, bool want_read)
 		event_del(t->write_ev);
 		return;
 	}
-	if (want_read && transport_backlog(t) < TRANSPORT_BACKLOG_MAX)
+	if (want_read && transport_backlog(t) < TRANSPORT_BACKLOG_MAX) {
 		event_add(t->read_ev, NULL);
-	else
+		/* For what the socket has given already no event comes. */
+		if (read_ahead_has_bytes())
+			event_active(t->read_ev, EV_READ, 0);
+	} else {
 		event_del(t->read_ev);
+	}
 	if (ssh_get_poll_flags(t->session) & SSH_WRITE_PENDING)
 		event_add(t->write_ev, NULL);
 	else

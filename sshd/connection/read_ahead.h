@@ -1,0 +1,18 @@
+/*
+ * Reads the client's socket 64 KiB at a time for libssh, which asks for 4 KiB
+ * at a time and polls twice for each. berth-sshd defines poll() and recv()
+ * itself, and libssh, its only caller with that socket, gets these.
+ */
+#ifndef SSHD_CONNECTION_READ_AHEAD_H
+#define SSHD_CONNECTION_READ_AHEAD_H
+
+#include <stdbool.h>
+
+/* From now on FD, nonblocking and libssh's own, is read ahead; one a process.
+ */
+void read_ahead_start(int fd);
+
+/* True if bytes are here that libssh has not taken: no event tells of them. */
+bool read_ahead_has_bytes(void);
+
+#endif
