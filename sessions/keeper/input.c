@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,9 @@
 
 /* One callback writes at most this much, so that output gets its turn. */
 #define INPUT_TURN_MAX (64U << 10)
+
+/* Of a pipe, instead of the kernel's 64 KiB: fewer turns of both sides. */
+#define INPUT_PIPE_SIZE (256 << 10)
 
 #define INPUT_MARKER_LEN 6
 
@@ -77,6 +81,8 @@ input_open(struct input *in, int fd, bool is_terminal)
 {
 	in->fd = fd;
 	in->is_terminal = is_terminal;
+	if (!is_terminal)
+		fcntl(fd, F_SETPIPE_SZ, INPUT_PIPE_SIZE);
 	in->write_ev = event_new(in->base, fd, EV_WRITE, input_on_write, in);
 	if (!in->write_ev)
 		abort();

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -11,6 +12,9 @@
 #include "sessions/keeper/viewer.h"
 
 #define PIPES_TURN_FRAMES 4
+
+/* The kernel's own 64 KiB make writer and reader take turns too often. */
+#define PIPES_SIZE (256 << 10)
 
 static const enum frame_stream pipes_stream[] = { STREAM_OUT, STREAM_ERR };
 
@@ -64,9 +68,12 @@ pipes_room(const struct pipes *p, int i)
 	return n < room ? n : room;
 }
 
-/* Moves one frame from pipe I; false when there is none or no room. */
+/*
+ * Moves one frame from pipe I; false when there is none or no room. Its end is
+ * taken only if MAY_END.
+ */
 static bool
-pipes_move(struct pipes *p, int i)
+pipes_move(struct pipes *p, int i, bool may_end)
 {
 	struct keeper *k = p->k;
 	size_t room = pipes_room(p, i);
@@ -78,7 +85,7 @@ pipes_move(struct pipes *p, int i)
 	do
 		n = read(p->fd[i], iov.iov_base, room);
 	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno == EAGAIN)
+	if (n <= 0 && (!may_end || (n < 0 && errno == EAGAIN)))
 		return false;
 	if (n <= 0) {
 		pipes_end_fd(p, i);
@@ -109,7 +116,7 @@ pipes_on_read(evutil_socket_t fd, short what, void *arg)
 		if (p->fd[i] < 0 || p->fd[i] != fd)
 			continue;
 		while (p->fd[i] >= 0 && frames++ < PIPES_TURN_FRAMES &&
-		       pipes_move(p, i))
+		       pipes_move(p, i, true))
 			;
 	}
 	pipes_update(p);
@@ -121,6 +128,8 @@ void
 pipes_open(struct pipes *p, struct keeper *k, int out_fd, int err_fd)
 {
 	*p = (struct pipes){ .k = k, .fd = { out_fd, err_fd } };
+	/* best effort: a user may have too much of it already */
+	fcntl(out_fd, F_SETPIPE_SZ, PIPES_SIZE);
 	for (int i = 0; i < 2; i++) {
 		p->read_ev[i] = event_new(
 		    k->base, p->fd[i], EV_READ | EV_PERSIST, pipes_on_read, p);
@@ -147,6 +156,21 @@ pipes_update(struct pipes *p)
 			event_del(p->read_ev[i]);
 		p->is_reading[i] = may_read;
 	}
+}
+
+void
+pipes_pump(struct pipes *p)
+{
+	if (!p->k)
+		return;
+	for (int i = 0; i < 2; i++) {
+		int frames = 0;
+
+		while (p->fd[i] >= 0 && frames++ < PIPES_TURN_FRAMES &&
+		       pipes_move(p, i, false))
+			;
+	}
+	pipes_update(p);
 }
 
 void

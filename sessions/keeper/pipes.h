@@ -28,6 +28,12 @@ void pipes_release(struct pipes *p);
 /* Starts or stops reading as credit, link and recorder allow now. */
 void pipes_update(struct pipes *p);
 
+/*
+ * Reads at once what credit and link have room for now, without waiting for an
+ * event; the end of a pipe is left to that. Frees no viewer.
+ */
+void pipes_pump(struct pipes *p);
+
 /* The client is gone: what still comes is read and dropped. */
 void pipes_discard(struct pipes *p);
 

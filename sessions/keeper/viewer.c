@@ -8,6 +8,7 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -17,6 +18,9 @@
 #include "sessions/keeper/ring.h"
 #include "sessions/keeper/size.h"
 #include "sessions/keeper/viewer_frames.h"
+
+/* Room for some frames in the link's socket; the kernel doubles it. */
+#define VIEWER_SOCKET_BYTES (208 << 10)
 
 /* One turn of a viewer; the others come next. */
 #define VIEWER_TURN_FRAMES 4
@@ -308,7 +312,7 @@ viewer_on_idle(struct wire *w)
 	viewer_frames_grant(v);
 	viewer_pump(v);
 	output_update(&v->k->output);
-	pipes_update(&v->k->pipes);
+	pipes_pump(&v->k->pipes);
 }
 
 /* The link of a bound session's client is the session's life. */
@@ -409,7 +413,9 @@ viewer_attach(struct keeper *k, const struct wire_viewer *spec, int fd)
 		.on_idle = viewer_on_idle,
 	};
 	struct viewer *v = xcalloc(1, sizeof(*v));
+	int size = VIEWER_SOCKET_BYTES;
 
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	v->k = k;
 	v->attachment = spec->attachment;
 	v->flags = spec->flags;

@@ -94,7 +94,7 @@ viewer_frames_credit(struct viewer *v, const struct frame *f)
 	v->credit[f->arg] += n;
 	viewer_pump(v);
 	output_update(&v->k->output);
-	pipes_update(&v->k->pipes);
+	pipes_pump(&v->k->pipes);
 	return 0;
 }
 

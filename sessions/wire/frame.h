@@ -34,10 +34,13 @@
 #define FRAME_MAX (1U << 20)
 
 /* The longest payload of FRAME_DATA. */
-#define FRAME_DATA_MAX (32U << 10)
+#define FRAME_DATA_MAX (64U << 10)
 
 /* What a receiver grants per stream at the start; it never owes more. */
 #define FRAME_WINDOW (256U << 10)
+
+/* The same for the output of a bound pipe session: nobody's keys wait. */
+#define FRAME_WINDOW_PIPE (1024U << 10)
 
 enum frame_stream {
 	STREAM_IN,

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LINK_READ_MAX (64U << 10)
+#define LINK_READ_MAX (128U << 10)
 
 void
 link_init(struct link *l, int fd)

@@ -46,7 +46,7 @@ void link_init(struct link *l, int fd);
 void link_release(struct link *l);
 
 /*
- * Reads once, at most 64 KiB. Returns the bytes read, 0 at the end of the
+ * Reads once, at most 128 KiB. Returns the bytes read, 0 at the end of the
  * stream, -EAGAIN, -EPROTO when descriptors were cut (MSG_CTRUNC), or another
  * negative errno.
  */

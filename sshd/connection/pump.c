@@ -11,9 +11,8 @@
 #include "sshd/connection/chan.h"
 #include "sshd/connection/peer.h"
 
-#define PUMP_SLICE      (256U << 10)
-#define PUMP_IN_LOW     (64U << 10)
-#define PUMP_GRANT_STEP (FRAME_WINDOW / 4)
+#define PUMP_SLICE  (256U << 10)
+#define PUMP_IN_LOW (64U << 10)
 
 /* More than this nobody grants; keeps the sum from wrapping. */
 #define PUMP_CREDIT_MAX (1U << 30)
@@ -29,10 +28,16 @@ pump_grant(struct chan *c, enum frame_stream stream, uint32_t n)
 	buf_release(&b);
 }
 
+static uint32_t
+pump_window(const struct chan *c)
+{
+	return c->run.has_pty ? FRAME_WINDOW : FRAME_WINDOW_PIPE;
+}
+
 void
 pump_start(struct chan *c)
 {
-	pump_grant(c, STREAM_OUT, FRAME_WINDOW);
+	pump_grant(c, STREAM_OUT, pump_window(c));
 	pump_grant(c, STREAM_ERR, FRAME_WINDOW);
 }
 
@@ -202,10 +207,17 @@ pump_in(struct chan *c)
 	return moved;
 }
 
+/* Bytes handed on that are worth a CREDIT. */
+static uint32_t
+pump_step(const struct chan *c, enum frame_stream stream)
+{
+	return (stream == STREAM_OUT ? pump_window(c) : FRAME_WINDOW) / 4;
+}
+
 static void
 pump_regrant(struct chan *c, enum frame_stream stream)
 {
-	if (c->state != CHAN_LIVE || c->out_owed[stream] < PUMP_GRANT_STEP)
+	if (c->state != CHAN_LIVE || c->out_owed[stream] < pump_step(c, stream))
 		return;
 	pump_grant(c, stream, c->out_owed[stream]);
 	c->out_owed[stream] = 0;

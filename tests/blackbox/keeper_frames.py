@@ -29,7 +29,7 @@ IN, OUT, ERR = range(3)
 HAS_FD = 1 << 31
 VERSION = 2
 WINDOW = 256 << 10
-DATA_MAX = 32 << 10
+DATA_MAX = 64 << 10
 
 # sessions/wire/messages.h
 PTY, BOUND, LOGIN, RECORD, REC_STOP, SETUID = (1 << n for n in range(6))
