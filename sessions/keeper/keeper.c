@@ -40,9 +40,12 @@ keeper_on_signal(evutil_socket_t fd, short what, void *arg)
 static void
 keeper_on_pump(evutil_socket_t fd, short what, void *arg)
 {
+	struct keeper *k = arg;
+
 	(void)fd;
 	(void)what;
-	viewer_pump_all(arg);
+	viewer_pump_all(k);
+	output_update(&k->output);
 }
 
 void

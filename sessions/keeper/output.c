@@ -90,27 +90,48 @@ output_room(const struct output *o)
 	return room < half - lag ? room : (size_t)(half - lag);
 }
 
+/* Reads up to N bytes from FD to P; what the last read said goes to RC. */
+static size_t
+output_fill(int fd, uint8_t *p, size_t n, ssize_t *rc)
+{
+	size_t done = 0;
+
+	/* A terminal gives 4 KiB at a time. */
+	do {
+		*rc = read(fd, p + done, n - done);
+		if (*rc > 0)
+			done += (size_t)*rc;
+		else if (*rc < 0)
+			*rc = -errno;
+	} while (*rc == -EINTR || (*rc > 0 && done < n));
+	return done;
+}
+
 /*
- * Reads once into the ring: the bytes, 0 at the end, or a negative errno. No
- * more than ROOM.
+ * Reads one turn from descriptor I, no more than ROOM bytes, into the ring, to
+ * the viewers and to the recorder, in this order: waking the recorder's thread
+ * is not what an echo should wait for.
  */
 static ssize_t
 output_read(struct output *o, int i, size_t room)
 {
 	struct keeper *k = o->k;
-	size_t want = room < OUTPUT_TURN_MAX ? room : OUTPUT_TURN_MAX, cap;
+	size_t want = room < OUTPUT_TURN_MAX ? room : OUTPUT_TURN_MAX, cap, n;
 	uint8_t *p = ring_reserve(k->ring, want, &cap);
-	ssize_t n;
+	ssize_t rc;
 
-	do
-		n = read(o->fd[i], p, cap < want ? cap : want);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n < 0 ? -errno : 0;
-	recording_output(&k->recording, p, (size_t)n);
-	ring_commit(k->ring, (size_t)n);
-	o->bytes += (uint64_t)n;
-	return n;
+	n = output_fill(o->fd[i], p, cap < want ? cap : want, &rc);
+	if (n == 0)
+		return rc;
+	ring_commit(k->ring, n);
+	o->bytes += n;
+	if (o->is_draining)
+		o->drain_left -= n < o->drain_left ? n : o->drain_left;
+	viewer_pump_all(k);
+	/* Nobody has reserved since: the bytes are still there. */
+	recording_output(&k->recording, p, n);
+	manager_link_stats_changed(&k->manager);
+	return rc;
 }
 
 /* Nothing more to read that the leader wrote. */
@@ -120,46 +141,26 @@ output_is_drained(const struct output *o, ssize_t rc)
 	return o->is_draining && (rc == -EAGAIN || o->drain_left == 0);
 }
 
-/* Reads one turn from descriptor I; true if there may be more. */
-static bool
+static void
 output_turn(struct output *o, int i)
 {
-	size_t total = 0;
+	size_t room = output_room(o);
+	ssize_t rc = room ? output_read(o, i, room) : -EBUSY;
 
-	while (total < OUTPUT_TURN_MAX) {
-		size_t room = output_room(o);
-		ssize_t n = room ? output_read(o, i, room) : -EBUSY;
-
-		if (n > 0) {
-			total += (size_t)n;
-			if (o->is_draining)
-				o->drain_left -= (size_t)n < o->drain_left
-						     ? (size_t)n
-						     : o->drain_left;
-		}
-		if (output_is_drained(o, n) ||
-		    (n <= 0 && n != -EAGAIN && n != -EBUSY))
-			output_end_fd(o, i);
-		if (n <= 0 || o->fd[i] < 0)
-			break;
-	}
-	return total > 0;
+	if (output_is_drained(o, rc) ||
+	    (rc <= 0 && rc != -EAGAIN && rc != -EBUSY))
+		output_end_fd(o, i);
 }
 
 static void
 output_on_read(evutil_socket_t fd, short what, void *arg)
 {
 	struct output *o = arg;
-	bool has_read = false;
 
 	(void)what;
 	for (int i = 0; i < 2; i++) {
 		if (o->fd[i] >= 0 && o->fd[i] == fd)
-			has_read = output_turn(o, i);
-	}
-	if (has_read) {
-		manager_link_stats_changed(&o->k->manager);
-		viewer_pump_all(o->k);
+			output_turn(o, i);
 	}
 	output_update(o);
 }

@@ -227,7 +227,6 @@ viewer_pump_all(struct keeper *k)
 
 	list_for_each (pos, tmp, &k->viewers)
 		viewer_pump(list_entry(pos, struct viewer, node));
-	output_update(&k->output);
 }
 
 void
