@@ -38,10 +38,13 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wcast-qual -Wnull-dereference
 OPT := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=$(SAN) \
 	-fno-sanitize-recover=undefined,-O2 -D_FORTIFY_SOURCE=2)
+# Releases give up what sanitizers need: see base/privilege.h.
+CONFINED := $(if $(SAN),0,1)
 CFLAGS  ?= -g
 LDFLAGS ?=
 all_cppflags = -I. -I$(B)/gen -D_GNU_SOURCE -DBERTH_VERSION='"$(VERSION)"' \
 	-DBERTH_LIBEXECDIR='"$(PREFIX)/libexec/berth"' \
+	-DBERTH_CONFINED=$(CONFINED) \
 	-DSSH_SUPPRESS_DEPRECATED $(PKG_CFLAGS) $(CPPFLAGS)
 all_cflags = -std=gnu17 $(WARN) $(OPT) -fno-common -fstack-protector-strong \
 	-fPIE -ffunction-sections -fdata-sections -pthread $(CFLAGS)

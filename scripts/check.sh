@@ -165,7 +165,7 @@ check_cppcheck() {
 	# one syntax that its parser does not know must not hide the rest
 	product '*.c' | cppcheck --quiet --file-list=- --std=c11 -I. \
 		-D_GNU_SOURCE -DBERTH_VERSION='""' -DBERTH_LIBEXECDIR='""' \
-		--enable=warning,performance,portability --inline-suppr \
+		-DBERTH_CONFINED=1 --enable=warning,performance,portability --inline-suppr \
 		--suppress=varFuncNullUB --suppress=missingInclude \
 		--suppress=missingIncludeSystem \
 		--template='{file}:{line}: {severity}: {message} [{id}]' \

@@ -8,10 +8,12 @@
 struct err;
 
 /*
- * Started as root, becomes the account berth-net (when there is none, stays
- * and logs that once); gives up new privileges, core dumps and forks, and
- * bounds descriptors and memory for MAX_CHANNELS channels. 0 or a negative
- * errno with a sentence: then the process must not go on.
+ * Started as root, leaves the file system and becomes the account berth-net
+ * (when there is none, stays and logs that once); gives up new privileges, core
+ * dumps and forks, bounds descriptors and memory for MAX_CHANNELS channels, and
+ * then makes no other system calls than it needs. A build with sanitizers keeps
+ * files, memory and calls. 0 or a negative errno with a sentence: then the
+ * process must not go on.
  */
 int confine_self(unsigned max_channels, struct err *e);
 

@@ -84,6 +84,10 @@ main_serve(void)
 		    &e, -EBADF, "berth-sshd is started by berthd, not by hand");
 		return main_fail(&e);
 	}
+	if (transport_prepare() < 0) {
+		err_set(&e, -EIO, "libcrypto cannot be used");
+		return main_fail(&e);
+	}
 	if (confine_self(s.max_channels, &e) < 0)
 		return main_fail(&e);
 	return peer_serve(MAIN_TCP_FD, MAIN_MANAGER_FD, &s);

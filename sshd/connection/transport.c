@@ -120,6 +120,14 @@ transport_check_host_keys(const struct wire_settings *s, struct err *e)
 	return 0;
 }
 
+int
+transport_prepare(void)
+{
+	unsigned char byte;
+
+	return ssh_get_random(&byte, sizeof(byte), 0) == 1 ? 0 : -EIO;
+}
+
 /* Best effort: a socket that refuses one of them still works. */
 static void
 transport_tune_socket(int fd, const struct wire_settings *s)

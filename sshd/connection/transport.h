@@ -37,6 +37,12 @@ struct transport {
 int transport_check_host_keys(const struct wire_settings *s, struct err *e);
 
 /*
+ * Lets libcrypto read its configuration, as long as there is a file system. 0,
+ * or -EIO when it gives no random numbers.
+ */
+int transport_prepare(void);
+
+/*
  * Prepares a session on the connected socket FD, which is made nonblocking,
  * close-on-exec, without delay and with keepalive; sends nothing. libssh owns
  * FD from then on; it stays the caller's on failure.

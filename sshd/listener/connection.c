@@ -254,6 +254,9 @@ connection_log_end(const struct connection *c, int status)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == CONNECTION_EXEC_FAIL)
 		log_err("sshd_failed", "conn", c->id, "why",
 		    "berth-sshd cannot be executed", NULL);
+	else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+		log_err("sshd_forbidden", "conn", c->id, "addr", c->remote,
+		    "why", "it made a system call that it may not make", NULL);
 	else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
 		log_warn("sshd_crashed", "conn", c->id, "signal",
 		    proc_signal_name(WTERMSIG(status)), NULL);

@@ -178,10 +178,8 @@ main_serve(const struct main_args *a, struct conf *conf)
 	struct err e = { 0 };
 
 	log_open("berthd", conf->server.log_level, conf->server.log_json);
-#ifndef __SANITIZE_ADDRESS__
 	/* The leak check of a sanitizer traces its own process. */
-	prctl(PR_SET_DUMPABLE, 0);
-#endif
+	prctl(PR_SET_DUMPABLE, !BERTH_CONFINED);
 	main_standard_fds();
 	/* Executed through a descriptor, it would be called by its number. */
 	prctl(PR_SET_NAME, "berthd");
