@@ -34,36 +34,60 @@ process_read(pid_t pid, struct process *out)
 	s = strrchr(text, ')');
 	/* NOLINTNEXTLINE(cert-err34-c): the kernel prints numbers */
 	if (!s || sscanf(s + 1,
-		      " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
+		      " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
 		      "%*d %*d %*d %*d %*d %llu",
-		      &p.state, &p.parent, &p.session, &start) != 4)
+		      &p.state, &p.parent, &p.group, &p.session, &start) != 5)
 		return -EPROTO;
 	p.start_ticks = start;
 	*out = p;
 	return 0;
 }
 
-/* Marks children of marked ones until nothing changes. */
+static int
+process_by_pid(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static struct process *
+process_parent(struct process *v, size_t n, const struct process *p)
+{
+	struct process key = { .pid = p->parent };
+
+	return bsearch(&key, v, n, sizeof(*v), process_by_pid);
+}
+
+/*
+ * Marks descendants of ROOT in the N processes V, which are in order of their
+ * pid. Each walk upwards ends at one whose place is known, so that a long chain
+ * costs no more than its length.
+ */
 static void
 process_mark(struct process *v, size_t n, pid_t root)
 {
-	bool has_changed;
+	autofree bool *is_known = xcalloc(n + 1, sizeof(*is_known));
 
-	do {
-		has_changed = false;
-		for (size_t i = 0; i < n; i++) {
-			bool is_kin = v[i].parent == root;
+	for (size_t i = 0; i < n; i++) {
+		struct process *p = &v[i], *q = p;
+		bool is_kin = false;
+		size_t steps = 0;
 
-			for (size_t j = 0; j < n && !is_kin && !v[i].is_marked;
-			     j++)
-				is_kin =
-				    v[j].is_marked && v[j].pid == v[i].parent;
-			if (!is_kin || v[i].is_marked)
-				continue;
-			v[i].is_marked = true;
-			has_changed = true;
+		/* Pids that were reused meanwhile may even make a circle. */
+		while (q && !is_known[q - v] && steps++ < n) {
+			is_kin = q->parent == root;
+			q = is_kin ? NULL : process_parent(v, n, q);
 		}
-	} while (has_changed);
+		is_kin = is_kin || (q && q->is_marked);
+		for (q = p; q && !is_known[q - v];
+		     q = process_parent(v, n, q)) {
+			if (q->pid == root)
+				break;
+			q->is_marked = is_kin;
+			is_known[q - v] = true;
+		}
+	}
 }
 
 size_t
@@ -89,6 +113,8 @@ process_walk(pid_t root, struct process **out)
 			n++;
 	}
 	closedir(dir);
+	if (n > 0)
+		qsort(v, n, sizeof(*v), process_by_pid);
 	process_mark(v, n, root);
 	*out = v;
 	return n;

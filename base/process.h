@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 struct process {
-	pid_t pid, parent, session;
+	pid_t pid, parent, group, session;
 	char state; /* as in /proc/PID/stat: R S D T Z ... */
 	uint64_t start_ticks;
 	bool is_marked; /* of process_walk(): a descendant */

@@ -171,6 +171,7 @@ doctor_check_separation(struct doctor *d)
 	if (uid == 0) {
 		doctor_check_user(d, "berth-box", "runs local sandboxes");
 		doctor_check_user(d, "berth-net", "runs connections");
+		doctor_check_user(d, "berth", "keeps sessions");
 		return;
 	}
 	doctor_say(d, DOCTOR_WARN, "separation",

@@ -97,11 +97,12 @@ install_packages() {
 	fi
 }
 
-# berth-box owns what runs in local sandboxes, berth-net faces the network.
+# berth-box owns what runs in local sandboxes, berth-net faces the network,
+# berth keeps sessions.
 make_users() {
 	local name
 	[ "$(id -u)" = 0 ] || return 0
-	for name in berth-box berth-net; do
+	for name in berth berth-box berth-net; do
 		getent passwd "$name" >/dev/null && continue
 		useradd --system --user-group --no-create-home \
 			--home-dir /nonexistent --shell /usr/sbin/nologin "$name"

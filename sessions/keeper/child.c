@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/process.h"
+#include "sessions/keeper/signaller.h"
 #include "sessions/wire/messages.h"
 
 #define CHILD_GROUPS_MAX 1024
@@ -50,9 +51,10 @@ struct child_plan {
 };
 
 void
-child_init(struct child *c)
+child_init(struct child *c, struct signaller *s)
 {
 	*c = (struct child){
+		.signaller = s,
 		.pidfd = -1,
 		.master_fd = -1,
 		.slave_fd = -1,
@@ -376,11 +378,17 @@ child_reap(struct child *c, struct wire_exit *out)
 void
 child_signal(struct child *c, int sig)
 {
+	struct signaller_request r = {
+		.kind = SIGNALLER_GROUP,
+		.leader = c->pid,
+		.n_signals = 1,
+		.signals = { sig },
+	};
 	pid_t group = c->master_fd >= 0 ? tcgetpgrp(c->master_fd) : -1;
 
 	/* The number of a group that has ended may be anybody's. */
 	if (c->pid <= 0 || c->is_reaped)
 		return;
-	if (group <= 1 || kill(-group, sig) < 0)
-		kill(-c->pid, sig);
+	r.group = group > 1 ? group : 0;
+	signaller_send(c->signaller, &r);
 }

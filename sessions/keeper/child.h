@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 struct err;
+struct signaller;
 struct wire_exit;
 struct wire_launch;
 
@@ -24,10 +25,11 @@ struct child {
 	int stdio_fd[3];      /* our ends of the pipes, nonblocking, or -1 */
 	int status_fd;        /* tells how exec went, or -1 */
 	bool is_reaped;
+	struct signaller *signaller; /* borrowed */
 };
 
-/* Nothing started, every descriptor -1. */
-void child_init(struct child *c);
+/* Nothing started, every descriptor -1; S is borrowed for child_signal(). */
+void child_init(struct child *c, struct signaller *s);
 
 /* Closes every descriptor; signals nobody. */
 void child_release(struct child *c);

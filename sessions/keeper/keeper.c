@@ -177,6 +177,7 @@ keeper_launch(struct keeper *k, struct wire_launch *l, int recording_fd)
 {
 	bool has_ring = !(l->flags & LAUNCH_BOUND) || (l->flags & LAUNCH_PTY);
 	struct err e;
+	int rc;
 
 	k->launch = *l;
 	k->is_launched = true;
@@ -188,7 +189,13 @@ keeper_launch(struct keeper *k, struct wire_launch *l, int recording_fd)
 	recording_init(&k->recording, k, recording_fd);
 	if (has_ring)
 		k->ring = ring_new(l->buffer_bytes);
-	if (child_start(&k->child, &k->launch, &e) < 0) {
+	rc = child_start(&k->child, &k->launch, &e);
+	if (rc == 0) {
+		rc = drop_now(&k->drop, &e);
+		if (rc < 0)
+			child_signal(&k->child, SIGKILL);
+	}
+	if (rc < 0) {
 		keeper_fail(k, e.msg);
 		return;
 	}
@@ -323,11 +330,12 @@ keeper_event(struct keeper *k, int fd, short what, event_callback_fn fn)
 }
 
 struct keeper *
-keeper_new(int manager_fd, int lock_fd, int listen_fd)
+keeper_new(int manager_fd, int lock_fd, int listen_fd, const struct drop *d)
 {
 	struct keeper *k = xcalloc(1, sizeof(*k));
 	sigset_t set;
 
+	k->drop = *d;
 	k->lock_fd = lock_fd;
 	k->base = event_base_new();
 	sigemptyset(&set);
@@ -341,7 +349,7 @@ keeper_new(int manager_fd, int lock_fd, int listen_fd)
 	k->tick_ev = keeper_event(k, -1, 0, keeper_on_tick);
 	k->pump_ev = keeper_event(k, -1, 0, keeper_on_pump);
 	list_init(&k->viewers);
-	child_init(&k->child);
+	child_init(&k->child, &k->drop.signaller);
 	input_init(&k->input, k->base);
 	recording_init(&k->recording, k, -1);
 	stop_init(&k->stop, k);
@@ -369,6 +377,7 @@ keeper_free(struct keeper *k)
 	input_release(&k->input);
 	recording_release(&k->recording);
 	child_release(&k->child);
+	signaller_release(&k->drop.signaller);
 	ring_free(k->ring);
 	if (k->status_ev)
 		event_free(k->status_ev);

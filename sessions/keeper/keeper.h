@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "sessions/keeper/child.h"
+#include "sessions/keeper/drop.h"
 #include "sessions/keeper/input.h"
 #include "sessions/keeper/manager_link.h"
 #include "sessions/keeper/output.h"
@@ -43,6 +44,7 @@ struct keeper {
 	uint64_t started_ms;          /* wall clock, 0 = not yet */
 	struct wire_exited exited;    /* valid in STATE_EXITED */
 	struct manager_link manager;
+	struct drop drop;
 	struct child child;
 	struct ring *ring;    /* NULL for a bound pipe session */
 	struct output output; /* PTY or lingering pipes to the ring */
@@ -63,10 +65,12 @@ struct keeper {
 
 /*
  * Starts a keeper on the socket MANAGER_FD, the session's lock LOCK_FD and the
- * listening socket LISTEN_FD (-1 for none); it owns all three. SIGCHLD must be blocked. Nothing runs before
- * keeper_run(). Free with keeper_free().
+ * listening socket LISTEN_FD (-1 for none); it owns all three, and what D holds.
+ * SIGCHLD must be blocked. Nothing runs before keeper_run(). Free with
+ * keeper_free().
  */
-struct keeper *keeper_new(int manager_fd, int lock_fd, int listen_fd);
+struct keeper *keeper_new(
+    int manager_fd, int lock_fd, int listen_fd, const struct drop *d);
 void keeper_free(struct keeper *k);
 
 /* Runs the loop until the keeper has nothing left to do. */

@@ -2,7 +2,8 @@
  * berth-session, the keeper of one session. Started by the manager with
  * descriptor 3 = its link, 4 = the session's lock, held for as long as this
  * process lives, 5 = a listening socket for a later manager (may be missing).
- * What to run comes as FRAME_LAUNCH. It outlives its manager.
+ * What to run comes as FRAME_LAUNCH. It outlives its manager, and is root only
+ * until that runs; see drop.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -79,8 +80,11 @@ int
 main(int argc, char **argv)
 {
 	bool has_listener = main_is_socket(MAIN_LISTEN_FD);
+	struct drop drop;
 	struct keeper *k;
 
+	/* The leak check of a sanitizer traces its own process. */
+	prctl(PR_SET_DUMPABLE, !BERTH_CONFINED);
 	main_open_log(argc, argv);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		puts("berth-session " BERTH_VERSION);
@@ -103,8 +107,9 @@ main(int argc, char **argv)
 		return 1;
 	}
 	main_set_signals();
-	k = keeper_new(
-	    MAIN_MANAGER_FD, MAIN_LOCK_FD, has_listener ? MAIN_LISTEN_FD : -1);
+	drop_prepare(&drop);
+	k = keeper_new(MAIN_MANAGER_FD, MAIN_LOCK_FD,
+	    has_listener ? MAIN_LISTEN_FD : -1, &drop);
 	keeper_run(k);
 	keeper_free(k);
 	return 0;

@@ -4,12 +4,10 @@
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/process.h"
 #include "sessions/keeper/keeper.h"
 
 #define STOP_LOOK_MIN_MS 20
@@ -23,32 +21,22 @@
 
 static const int stop_first_signals[] = { SIGHUP, SIGCONT, SIGTERM };
 
-static bool
-stop_is_meant(const struct stop *s, const struct process *p)
-{
-	pid_t leader = s->k->child.pid;
-
-	/* Session ids are reused; what descends from us is ours. */
-	if (!p->is_marked || p->state == 'Z' || p->state == 'X')
-		return false;
-	return s->scope == STOP_ALL || p->session == leader || p->pid == leader;
-}
-
 /* Sends each of the N signals to all that are meant; returns how many are. */
 static size_t
 stop_signal_all(const struct stop *s, const int *sigs, size_t n_sigs)
 {
-	autofree struct process *v = NULL;
-	size_t n = process_walk(getpid(), &v), n_meant = 0;
+	struct signaller_request r = {
+		.kind =
+		    s->scope == STOP_ALL ? SIGNALLER_ALL : SIGNALLER_SESSION,
+		.leader = s->k->child.pid,
+		.n_signals = (uint32_t)n_sigs,
+	};
+	int n;
 
-	for (size_t i = 0; i < n; i++) {
-		if (!stop_is_meant(s, &v[i]))
-			continue;
-		n_meant++;
-		for (size_t j = 0; j < n_sigs; j++)
-			process_signal(&v[i], sigs[j]);
-	}
-	return n_meant;
+	for (size_t i = 0; i < n_sigs; i++)
+		r.signals[i] = sigs[i];
+	n = signaller_send(&s->k->drop.signaller, &r);
+	return n > 0 ? (size_t)n : 0;
 }
 
 static void

@@ -39,7 +39,7 @@ def machine(tmp_path):
         path.write_text(f"#!/bin/sh\ncd {tmp_path}\n{text}\n")
         path.chmod(0o755)
     for name, text in {"absent": "", "log": "", "uid": "0\n", "unknown": "",
-                       "users": "berth-box\nberth-net\n"}.items():
+                       "users": "berth\nberth-box\nberth-net\n"}.items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -144,7 +144,7 @@ def test_install_that_installs_nothing_is_an_error(machine):
 
 
 def test_root_makes_the_users_that_are_absent(machine):
-    (machine / "users").write_text("berth-net\n")
+    (machine / "users").write_text("berth\nberth-net\n")
     assert deps(machine, "run")[0] == 0
     made = [line for line in (machine / "log").read_text().splitlines()
             if line.startswith("useradd")]
