@@ -179,6 +179,21 @@ doctor_check_separation(struct doctor *d)
 	    "separate nothing");
 }
 
+/* What the build leaves out because a sanitizer could not live with it. */
+static void
+doctor_check_confinement(struct doctor *d)
+{
+	const json_t *v = json_object_get(d->status, "confined");
+	bool is_on = json_is_boolean(v) ? json_is_true(v) : BERTH_CONFINED;
+
+	if (is_on)
+		doctor_say(d, DOCTOR_OK, "confinement", "on");
+	else
+		doctor_say(d, DOCTOR_WARN, "confinement",
+		    "off in this build (sanitizers): system calls, memory and "
+		    "tracing are not limited");
+}
+
 static void
 doctor_check_warnings(struct doctor *d)
 {
@@ -232,6 +247,7 @@ verb_doctor(struct cli *c, int argc, char **argv)
 	if (d.status)
 		doctor_check_version(&d);
 	doctor_check_separation(&d);
+	doctor_check_confinement(&d);
 	doctor_check_warnings(&d);
 	if (is_json)
 		table_print_json(d.results, stdout);

@@ -192,6 +192,7 @@ run_ordinary() {
 	mkdir -p "$home/build/asan" "$home/tests" "$home/home"
 	find "$build" -maxdepth 1 -type f -perm -u+x \
 		-exec cp {} "$home/build/asan" \;
+	find build -maxdepth 1 -type f -perm -u+x -exec cp {} "$home/build" \;
 	cp -r tests/blackbox "$home/tests"
 	chmod -R a+rX "$home"
 	chown -R "$ordinary_uid:$ordinary_uid" "$home/home"

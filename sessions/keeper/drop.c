@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/process.h"
 #include "base/syscalls.h"
 
 #define DROP_USER "berth"
@@ -198,24 +197,10 @@ static const struct syscalls_rule drop_rules_sealed[] = {
 	{ SYS_prlimit64, SYSCALLS_SELF },
 };
 
-/* True if an account of no power still sees who is there (hidepid=). */
-static bool
-drop_sees_processes(const struct privilege_account *a)
-{
-	struct process p;
-	bool sees;
-
-	if (seteuid(a->uid) < 0)
-		return false;
-	sees = process_read(1, &p) == 0;
-	return seteuid(0) == 0 && sees;
-}
-
 static void
-drop_stay(const char *event, const char *why)
+drop_stay(const char *why)
 {
-	log_warn(event, "user", DROP_USER, "why", why, "effect",
-	    "the keeper stays root", NULL);
+	log_warn("keeper_stays_root", "user", DROP_USER, "why", why, NULL);
 }
 
 void
@@ -228,17 +213,15 @@ drop_prepare(struct drop *d)
 	if (geteuid() != 0)
 		return;
 	if (privilege_find(DROP_USER, &d->account) < 0) {
-		drop_stay("no_account", "there is no such user");
-		return;
-	}
-	if (!drop_sees_processes(&d->account)) {
-		drop_stay("proc_hidden", "/proc hides processes (hidepid)");
+		drop_stay("there is no such user");
 		return;
 	}
 	rc = signaller_start(&d->signaller, &d->account);
-	if (rc < 0)
-		drop_stay("no_signaller", strerrordesc_np(-rc));
 	d->has_account = rc == 0;
+	if (rc == -EACCES)
+		drop_stay("/proc hides processes from it (hidepid)");
+	else if (rc < 0)
+		drop_stay(strerrordesc_np(-rc));
 }
 
 static int

@@ -165,6 +165,7 @@ static _Noreturn void
 signaller_run(int fd, pid_t keeper, const struct privilege_account *a)
 {
 	struct signaller_request r;
+	struct process first;
 	char raw[sizeof(r) + 1];
 	int32_t answer;
 	ssize_t n;
@@ -174,6 +175,9 @@ signaller_run(int fd, pid_t keeper, const struct privilege_account *a)
 		_exit(1);
 	prctl(PR_SET_NAME, "berth-signaller");
 	answer = signaller_confine(a);
+	/* Where /proc hides what is not of our uid (hidepid) we are of no use. */
+	if (answer == 0 && process_read(1, &first) < 0)
+		answer = -EACCES;
 	do {
 		if (send(SIGNALLER_FD, &answer, sizeof(answer), MSG_NOSIGNAL) <
 		    0)

@@ -41,8 +41,8 @@ void signaller_init(struct signaller *s);
 
 /*
  * Forks the process, which becomes account A. As root, early: it keeps a copy
- * of every page that the keeper changes later. 0 once it is ready, or a
- * negative errno.
+ * of every page that the keeper changes later. 0 once it is ready, -EACCES when
+ * A cannot see the processes in /proc, or another negative errno.
  */
 int signaller_start(struct signaller *s, const struct privilege_account *a);
 

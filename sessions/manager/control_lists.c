@@ -207,6 +207,7 @@ control_status_verb(struct control_client *cl, const json_t *req)
 	control_put_str(o, "listen", cl->c->listen);
 	control_put_str(o, "state_dir", cl->c->state_dir);
 	control_put_int(o, "uid", geteuid());
+	json_object_set_new(o, "confined", json_boolean(BERTH_CONFINED));
 	json_object_set_new(o, "warnings", warnings);
 	control_ok(cl, o);
 }

@@ -22,6 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(
     os.environ.get("BERTH_BUILD", ROOT / "build" / "asan")
 ).resolve()
+# What is not confined is what users do not get: some tests want a release.
+RELEASE = ROOT / "build"
 IS_ROOT = os.geteuid() == 0
 SANITIZER = re.compile(
     rb"ERROR: AddressSanitizer|runtime error:|LeakSanitizer"
@@ -118,7 +120,9 @@ DEFAULTS = {
 class Server:
     """One berthd. Options are `section__key="value"`; None leaves one out."""
 
-    def __init__(self, start=True, prefix=(), umask=None, **options):
+    def __init__(self, start=True, prefix=(), umask=None, build=BUILD,
+                 **options):
+        self.build = build
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="bb-", dir="/tmp"))
         self.dir.chmod(0o711)
         self.state = self.dir / "state"
@@ -133,7 +137,7 @@ class Server:
         self.public.mkdir()
         self.public.chmod(0o1777)
         self.prefix, self.umask = list(prefix), umask
-        self.bin = BUILD
+        self.bin = build
         self.options = dict(DEFAULTS)
         self.options.update(
             {
@@ -257,9 +261,9 @@ class Server:
         """
         self.bin = self.dir / "bin"
         self.bin.mkdir(exist_ok=True)
-        true = run([BUILD / "berthd", "--version"]).stdout.split()[1]
+        true = run([self.build / "berthd", "--version"]).stdout.split()[1]
         for name in ("berthd", "berth-sshd", "berth-session"):
-            data = (BUILD / name).read_bytes()
+            data = (self.build / name).read_bytes()
             if version:
                 assert len(version) == len(true)
                 data = data.replace(true, version.encode())
@@ -301,7 +305,7 @@ class Server:
                 errors.append(str(e))
 
         def strays():
-            return procs.strays(str(self.dir), BUILD, family)
+            return procs.strays(str(self.dir), self.build, family)
 
         try:
             wait_for(lambda: not strays(), 15, "nobody left")
@@ -376,7 +380,9 @@ class Server:
     # ---- administration ---------------------------------------------------
 
     def berth(self, *args, timeout=DEADLINE, **kw):
-        return run([BUILD / "berth", "-S", self.socket, *args], timeout, **kw)
+        return run(
+            [self.build / "berth", "-S", self.socket, *args], timeout, **kw
+        )
 
     def berth_ok(self, *args, **kw):
         done = self.berth(*args, **kw)
