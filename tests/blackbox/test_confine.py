@@ -110,18 +110,18 @@ def test_a_connection_of_root_has_no_files(srv, box, as_root):
     st = status(pid)
     assert st["Uid"] == uids("berth-net")
     assert st["Groups"] == ""
-    assert os.readlink(f"/proc/{pid}/root").endswith("(deleted)")
-    assert os.readlink(f"/proc/{pid}/cwd") == os.readlink(f"/proc/{pid}/root")
-    assert os.listdir(f"/proc/{pid}/root") == []
+    root = f"/proc/{pid}/root"
+    assert os.readlink(root).endswith("(deleted)")
+    assert os.readlink(f"/proc/{pid}/cwd") == os.readlink(root)
+    assert os.listdir(root) == []
     with pytest.raises(FileNotFoundError):
-        os.mkdir(f"/proc/{pid}/root/x")
+        os.mkdir(f"{root}/x")
     assert not [n for n in os.listdir("/run") if n.startswith("berth-empty-")]
 
 
 @pytest.mark.ordinary
 def test_every_algorithm_gets_by_with_these_calls(srv, box):
     """A key exchange or cipher that needed another call would be cut off."""
-    run(["ssh", "-Q", "kex"]).check_returncode()
     for option in (
         "KexAlgorithms=curve25519-sha256",
         "KexAlgorithms=ecdh-sha2-nistp256",
