@@ -15,7 +15,6 @@
 #include "base/mem.h"
 #include "sessions/keeper/ring.h"
 #include "sessions/keeper/size.h"
-#include "sessions/keeper/state.h"
 #include "sessions/keeper/viewer.h"
 
 #define KEEPER_TICK_MS 250
@@ -336,7 +335,7 @@ keeper_new(int manager_fd, int lock_fd, int listen_fd, const struct drop *d)
 	sigset_t set;
 
 	k->drop = *d;
-	k->lock_fd = lock_fd;
+	state_init(&k->saved, lock_fd);
 	k->base = event_base_new();
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
@@ -385,7 +384,7 @@ keeper_free(struct keeper *k)
 	event_free(k->tick_ev);
 	event_free(k->pump_ev);
 	close(k->signal_fd);
-	close(k->lock_fd);
+	state_release(&k->saved);
 	event_base_free(k->base);
 	if (k->is_launched)
 		wire_launch_release(&k->launch);

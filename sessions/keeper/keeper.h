@@ -18,6 +18,7 @@
 #include "sessions/keeper/output.h"
 #include "sessions/keeper/pipes.h"
 #include "sessions/keeper/recording.h"
+#include "sessions/keeper/state.h"
 #include "sessions/keeper/stop.h"
 #include "sessions/wire/messages.h"
 
@@ -29,7 +30,7 @@ struct viewer;
 struct keeper {
 	struct event_base *base;
 	struct event *signal_ev, *status_ev, *tick_ev, *pump_ev;
-	int signal_fd, lock_fd;    /* the second is the session's lock */
+	int signal_fd;
 	struct wire_launch launch; /* valid once is_launched */
 	uint64_t generation;       /* highest of a manager seen */
 	bool is_launched;
@@ -45,6 +46,7 @@ struct keeper {
 	struct wire_exited exited;    /* valid in STATE_EXITED */
 	struct manager_link manager;
 	struct drop drop;
+	struct state saved; /* in the lock file */
 	struct child child;
 	struct ring *ring;    /* NULL for a bound pipe session */
 	struct output output; /* PTY or lingering pipes to the ring */

@@ -117,6 +117,7 @@ stage_session(unsigned i, int64_t sandbox_id)
 	s->sandbox_id = sandbox_id;
 	s->is_pty = i == 0;
 	s->phase = PHASE_RUNNING;
+	s->is_ready = true;
 	FUZZ_CHECK(fd_socketpair(pair, true) == 0);
 	session_connect(s, pair[0]);
 	link_init(&stage.keepers[i], pair[1]);
@@ -143,6 +144,14 @@ stage_recording(void)
 	store_recording_insert(stage.store, &r);
 }
 
+static int
+stage_refuse_upgrade(void *arg, const char *who, struct err *e)
+{
+	(void)arg;
+	(void)who;
+	return err_set(e, -EBUSY, "not here");
+}
+
 static void
 stage_up(void)
 {
@@ -151,7 +160,8 @@ stage_up(void)
 	struct control_status status = { .listen = "127.0.0.1:1",
 		.state_dir = "/nowhere",
 		.started_ms = 1,
-		.warning = "nobody listens" };
+		.warning = "nobody listens",
+		.upgrade = stage_refuse_upgrade };
 	struct store_sandbox box = { .name = "box",
 		.provider = "absent",
 		.state = "running",
@@ -179,8 +189,9 @@ stage_up(void)
 	for (unsigned i = 0; i < 2; i++)
 		stage_session(i, box.id);
 	stage_recording();
-	FUZZ_CHECK(control_new(stage.base, stage.m, stage.conf, stage.dir_fd,
-		       &status, &stage.control, NULL) == 0);
+	FUZZ_CHECK(control_new(stage.base, stage.conf, stage.dir_fd, &status,
+		       &stage.control, NULL) == 0);
+	control_start(stage.control, stage.m);
 }
 
 /* ---- the keepers --------------------------------------------------------- */
@@ -214,7 +225,9 @@ keeper_check_frame(const struct frame *f, bool is_pty)
 		break;
 	case FRAME_VIEWER:
 		FUZZ_CHECK(f->fd >= 0);
-		FUZZ_CHECK(wire_viewer_decode(f->data, f->len, &v) == 0);
+		FUZZ_CHECK(wire_viewer_decode(
+			       f->data, f->len, FRAME_VERSION, &v) == 0);
+		wire_viewer_release(&v);
 		break;
 	default:
 		FUZZ_CHECK(!"a frame that no verb sends");

@@ -28,9 +28,33 @@ typedef void (*wire_release_fn)(void *m);
 		wire_##name##_release(m);          \
 	}
 
+/* The same for a message whose shape depends on the version. */
+#define WIRE_VERSIONED(name, version)                            \
+	static int fuzz_##name##_##version##_decode(             \
+	    const void *p, size_t n, void *out)                  \
+	{                                                        \
+		return wire_##name##_decode(p, n, version, out); \
+	}                                                        \
+	static void fuzz_##name##_##version##_encode(            \
+	    struct buf *b, const void *m)                        \
+	{                                                        \
+		wire_##name##_encode(b, m, version);             \
+	}
+
 WIRE_PLAIN(exit)
 WIRE_OWNING(launch)
-WIRE_PLAIN(viewer)
+WIRE_VERSIONED(viewer, 1)
+WIRE_VERSIONED(viewer, 2)
+WIRE_VERSIONED(left, 1)
+WIRE_VERSIONED(left, 2)
+WIRE_PLAIN(take)
+
+static void
+fuzz_viewer_release(void *m)
+{
+	wire_viewer_release(m);
+}
+
 WIRE_PLAIN(size)
 WIRE_PLAIN(stats)
 WIRE_PLAIN(exited)
@@ -49,7 +73,7 @@ static const struct wire_row {
 	{ fuzz_exit_decode, fuzz_exit_encode, NULL, sizeof(struct wire_exit) },
 	{ fuzz_launch_decode, fuzz_launch_encode, fuzz_launch_release,
 	    sizeof(struct wire_launch) },
-	{ fuzz_viewer_decode, fuzz_viewer_encode, NULL,
+	{ fuzz_viewer_1_decode, fuzz_viewer_1_encode, fuzz_viewer_release,
 	    sizeof(struct wire_viewer) },
 	{ fuzz_size_decode, fuzz_size_encode, NULL, sizeof(struct wire_size) },
 	{ fuzz_stats_decode, fuzz_stats_encode, NULL,
@@ -64,6 +88,13 @@ static const struct wire_row {
 	    sizeof(struct wire_run) },
 	{ fuzz_settings_decode, fuzz_settings_encode, fuzz_settings_release,
 	    sizeof(struct wire_settings) },
+	{ fuzz_viewer_2_decode, fuzz_viewer_2_encode, fuzz_viewer_release,
+	    sizeof(struct wire_viewer) },
+	{ fuzz_left_1_decode, fuzz_left_1_encode, NULL,
+	    sizeof(struct wire_left) },
+	{ fuzz_left_2_decode, fuzz_left_2_encode, NULL,
+	    sizeof(struct wire_left) },
+	{ fuzz_take_decode, fuzz_take_encode, NULL, sizeof(struct wire_take) },
 };
 
 /* Decodes P of N bytes, encodes it and compares. */
