@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -28,6 +29,9 @@
 #else
 #define SYSCALLS_ARCH 0
 #endif
+
+/* What an open() that only reads has none of. */
+#define SYSCALLS_MORE (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
 
 /* The other numbers of x86-64, which nothing of ours uses. */
 #define SYSCALLS_X32 0x40000000U
@@ -83,9 +87,12 @@ syscalls_put_rule(struct syscalls_program *p, const struct syscalls_rule *r)
 
 	switch (r->act) {
 	case SYSCALLS_NO_EXEC:
+	case SYSCALLS_READ_ONLY:
 		syscalls_put(p, is, nr, 0, 4);
 		syscalls_load_arg(p, 2);
-		syscalls_put(p, has, PROT_EXEC, 0, 1);
+		syscalls_put(p, has,
+		    r->act == SYSCALLS_NO_EXEC ? PROT_EXEC : SYSCALLS_MORE, 0,
+		    1);
 		syscalls_return(p, EACCES);
 		syscalls_return(p, SYSCALLS_ALLOW);
 		break;

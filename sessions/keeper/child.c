@@ -376,6 +376,19 @@ child_reap(struct child *c, struct wire_exit *out)
 }
 
 void
+child_kill(struct child *c)
+{
+	const struct signaller_request r = {
+		.kind = SIGNALLER_ALL,
+		.leader = c->pid,
+		.n_signals = 1,
+		.signals = { SIGKILL },
+	};
+
+	signaller_send(c->signaller, &r);
+}
+
+void
 child_signal(struct child *c, int sig)
 {
 	struct signaller_request r = {

@@ -56,6 +56,9 @@ int child_poll_exec(
  */
 bool child_reap(struct child *c, struct wire_exit *out);
 
+/* KILL to the leader and whatever descends from it, before anybody saw it. */
+void child_kill(struct child *c);
+
 /* Sends SIG to the terminal's foreground group, else to the leader's group. */
 void child_signal(struct child *c, int sig);
 

@@ -121,7 +121,7 @@ static const struct syscalls_rule drop_rules[] = {
 	{ SYS_mprotect, SYSCALLS_NO_EXEC },
 };
 
-/* With a signaller also: it opens nothing by name and signals nobody itself. */
+/* With a signaller also: it changes no name and signals nobody itself. */
 static const struct syscalls_rule drop_rules_sealed[] = {
 #ifdef SYS_open
 	{ SYS_open, EACCES },
@@ -129,7 +129,7 @@ static const struct syscalls_rule drop_rules_sealed[] = {
 #ifdef SYS_creat
 	{ SYS_creat, EACCES },
 #endif
-	{ SYS_openat, EACCES },
+	{ SYS_openat, SYSCALLS_READ_ONLY },
 #ifdef SYS_openat2
 	{ SYS_openat2, EACCES },
 #endif

@@ -1,8 +1,8 @@
 /*
  * How the keeper gives up root: it prepares while it still owns everything,
  * starts the leader, and drops to the account `berth` before it reads a byte of
- * output. Whoever takes it over through that output finds no uid, no files, no
- * program to run and no process to look into.
+ * output. Whoever takes it over through that output finds no uid, no file to
+ * change, no program to run and no process to look into.
  */
 #ifndef SESSIONS_KEEPER_DROP_H
 #define SESSIONS_KEEPER_DROP_H

@@ -192,7 +192,7 @@ keeper_launch(struct keeper *k, struct wire_launch *l, int recording_fd)
 	if (rc == 0) {
 		rc = drop_now(&k->drop, &e);
 		if (rc < 0)
-			child_signal(&k->child, SIGKILL);
+			child_kill(&k->child);
 	}
 	if (rc < 0) {
 		keeper_fail(k, e.msg);

@@ -32,7 +32,7 @@ static const struct syscalls_rule signaller_rules[] = {
 	{ SYS_read, SYSCALLS_ALLOW },
 	{ SYS_write, SYSCALLS_ALLOW },
 	{ SYS_writev, SYSCALLS_ALLOW },
-	{ SYS_openat, SYSCALLS_ALLOW },
+	{ SYS_openat, SYSCALLS_READ_ONLY },
 	{ SYS_close, SYSCALLS_ALLOW },
 	{ SYS_getdents64, SYSCALLS_ALLOW },
 	{ SYS_lseek, SYSCALLS_ALLOW },

@@ -3,6 +3,7 @@
  * because there is no way back.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -49,12 +50,14 @@ static const struct syscalls_rule rules[] = {
 	{ SYS_ptrace, SYSCALLS_KILL },
 	{ SYS_mmap, SYSCALLS_NO_EXEC },
 	{ SYS_tgkill, SYSCALLS_SELF },
+	{ SYS_openat, SYSCALLS_READ_ONLY },
 };
 
 static void
 syscalls_rows_do_what_they_say(void **state)
 {
 	const long anon = MAP_PRIVATE | MAP_ANONYMOUS;
+	const long root = (long)(uintptr_t) "/";
 	const struct {
 		long nr, args[4];
 		int outcome;
@@ -65,6 +68,10 @@ syscalls_rows_do_what_they_say(void **state)
 		{ SYS_mmap, { 0, 4096, PROT_READ | PROT_WRITE, anon }, 0 },
 		{ SYS_mmap, { 0, 4096, PROT_READ | PROT_EXEC, anon }, EACCES },
 		{ SYS_mmap, { 0, 4096, PROT_EXEC, anon }, EACCES },
+		{ SYS_openat, { AT_FDCWD, root, O_RDONLY | O_CLOEXEC }, 0 },
+		{ SYS_openat, { AT_FDCWD, root, O_WRONLY }, EACCES },
+		{ SYS_openat, { AT_FDCWD, root, O_RDWR }, EACCES },
+		{ SYS_openat, { AT_FDCWD, root, O_CREAT }, EACCES },
 		{ SYS_tgkill, { 1, 1, 0 }, EPERM },
 		/* Allowed: the kernel's own answer to a wrong argument. */
 		{ SYS_tgkill, { 0, 0, 0 }, EINVAL },
