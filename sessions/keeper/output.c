@@ -12,6 +12,9 @@
 
 #define OUTPUT_TURN_MAX (64U << 10)
 
+/* The echo of a key does not wait for a read that says there is no more. */
+#define OUTPUT_TRICKLE 128
+
 /*
  * More than the kernel holds between the leader's last write and us (a tty
  * buffer is limited to 640 KiB, a pipe to 1 MiB): what comes behind it was
@@ -90,9 +93,12 @@ output_room(const struct output *o)
 	return room < half - lag ? room : (size_t)(half - lag);
 }
 
-/* Reads up to N bytes from FD to P; what the last read said goes to RC. */
+/*
+ * Reads up to N bytes from FD to P; what the last read said goes to RC. A read
+ * of less than MORE bytes is taken for the last.
+ */
 static size_t
-output_fill(int fd, uint8_t *p, size_t n, ssize_t *rc)
+output_fill(int fd, uint8_t *p, size_t n, size_t more, ssize_t *rc)
 {
 	size_t done = 0;
 
@@ -103,7 +109,7 @@ output_fill(int fd, uint8_t *p, size_t n, ssize_t *rc)
 			done += (size_t)*rc;
 		else if (*rc < 0)
 			*rc = -errno;
-	} while (*rc == -EINTR || (*rc > 0 && done < n));
+	} while (*rc == -EINTR || (*rc >= (ssize_t)more && done < n));
 	return done;
 }
 
@@ -120,7 +126,8 @@ output_read(struct output *o, int i, size_t room)
 	uint8_t *p = ring_reserve(k->ring, want, &cap);
 	ssize_t rc;
 
-	n = output_fill(o->fd[i], p, cap < want ? cap : want, &rc);
+	n = output_fill(o->fd[i], p, cap < want ? cap : want,
+	    o->is_draining ? 1 : OUTPUT_TRICKLE, &rc);
 	if (n == 0)
 		return rc;
 	ring_commit(k->ring, n);

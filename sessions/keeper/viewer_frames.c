@@ -37,8 +37,8 @@ viewer_frames_grant(struct viewer *v)
 {
 	uint32_t n = v->owed;
 
-	if (n == 0 || v->is_closing ||
-	    (n < VIEWER_GRANT_MIN && v->input.queued) ||
+	/* A grant for every key would wake the client's process for nothing. */
+	if (n < VIEWER_GRANT_MIN || v->is_closing ||
 	    link_pending(&v->wire.link) > VIEWER_GRANT_PENDING_MAX)
 		return;
 	v->owed = 0;

@@ -24,6 +24,7 @@
 
 #define PEER_GOODBYE_MS     2000
 #define PEER_GRACE_EXTRA_MS 2000 /* the manager's own clock comes first */
+#define PEER_FEED_MS        1000
 #define PEER_POLLS_AUTH     1
 #define PEER_POLLS_SERVE    16
 #define PEER_RESTARTING     "the server is restarting"
@@ -370,10 +371,21 @@ peer_on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 static void
+peer_feed_watchdog(struct peer *p)
+{
+	int64_t now = clock_mono_ms();
+
+	if (p->fed_ms && now - p->fed_ms < PEER_FEED_MS)
+		return;
+	p->fed_ms = now;
+	confine_feed_watchdog();
+}
+
+static void
 peer_loop(struct peer *p)
 {
 	while (p->phase != PHASE_OVER) {
-		confine_feed_watchdog();
+		peer_feed_watchdog(p);
 		peer_arm(p);
 		/* Without ONCE it stays in while any event is active. */
 		event_base_loop(

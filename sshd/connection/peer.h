@@ -56,6 +56,7 @@ struct peer {
 	unsigned n_channels, next_channel;
 	unsigned n_ptys;                        /* channels with a PTY */
 	int64_t grace_ms, probe_ms, goodbye_ms; /* deadlines, monotonic */
+	int64_t fed_ms;     /* when the watchdog was last fed */
 	unsigned n_silent;  /* probe intervals without any packet */
 	char why[256];      /* for the log */
 	char farewell[256]; /* for the client */

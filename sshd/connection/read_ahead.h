@@ -12,6 +12,12 @@
  */
 void read_ahead_start(int fd);
 
+/*
+ * The descriptor has an event. Without one after a read that emptied it, poll()
+ * says by itself that there is nothing.
+ */
+void read_ahead_wake(void);
+
 /* True if bytes are here that libssh has not taken: no event tells of them. */
 bool read_ahead_has_bytes(void);
 

@@ -148,7 +148,8 @@ transport_on_event(evutil_socket_t fd, short what, void *arg)
 	struct transport *t = arg;
 
 	(void)fd;
-	(void)what;
+	if (what & EV_READ)
+		read_ahead_wake();
 	t->is_ready = true;
 }
 
@@ -267,20 +268,42 @@ transport_backlog(struct transport *t)
 	return sent - t->sent_base;
 }
 
+/*
+ * After each send libssh wants to hear once that the next may follow. Asked now
+ * that takes one call, as an event it takes five. What comes in meanwhile gets
+ * a turn.
+ */
+static void
+transport_settle(struct transport *t)
+{
+	uint64_t before = t->packets.in_packets;
+
+	if (!transport_is_alive(t) || transport_is_clogged(t) ||
+	    transport_is_flushed(t))
+		return;
+	ssh_event_dopoll(t->poller, 0);
+	if (t->packets.in_packets != before)
+		event_active(t->read_ev, EV_TIMEOUT, 0);
+}
+
 void
 transport_arm(struct transport *t, bool want_read)
 {
-	/* libssh has closed the socket: there is nothing to wait for. */
+	if (want_read)
+		transport_settle(t);
+	/* libssh has closed the socket: there is nothing to wait for, but that
+	 * must be seen. */
 	if (!transport_is_alive(t)) {
 		event_del(t->read_ev);
 		event_del(t->write_ev);
+		event_active(t->read_ev, EV_TIMEOUT, 0);
 		return;
 	}
 	if (want_read && transport_backlog(t) < TRANSPORT_BACKLOG_MAX) {
 		event_add(t->read_ev, NULL);
 		/* For what the socket has given already no event comes. */
 		if (read_ahead_has_bytes())
-			event_active(t->read_ev, EV_READ, 0);
+			event_active(t->read_ev, EV_TIMEOUT, 0);
 	} else {
 		event_del(t->read_ev);
 	}

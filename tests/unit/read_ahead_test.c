@@ -99,6 +99,7 @@ end_of_stream_comes_behind_the_last_byte(void **state)
 	assert_int_equal(look(p, POLLIN), POLLIN);
 	assert_int_equal(recv(p->ours, piece, 60, 0), 40);
 	assert_int_equal(piece[39], 99);
+	read_ahead_wake();
 	assert_true(look(p, POLLIN) & POLLHUP);
 	assert_int_equal(recv(p->ours, piece, 60, 0), 0);
 	assert_int_equal(recv(p->ours, piece, 60, 0), 0);
@@ -116,6 +117,23 @@ poll_tells_of_writing_too(void **state)
 	assert_int_equal(look(p, POLLIN | POLLOUT), POLLIN | POLLOUT);
 	assert_int_equal(look(p, POLLOUT), POLLOUT);
 	assert_int_equal(look(p, 0), 0);
+}
+
+static void
+poll_does_not_ask_again_until_an_event(void **state)
+{
+	struct pair *p = *state;
+	uint8_t piece[10];
+
+	fill(p, 10);
+	assert_int_equal(look(p, POLLIN), POLLIN);
+	assert_int_equal(recv(p->ours, piece, 10, 0), 10);
+	assert_int_equal(look(p, POLLIN), 0);
+	fill(p, 10);
+	assert_int_equal(look(p, POLLIN), 0);
+	assert_int_equal(look(p, POLLIN | POLLOUT), POLLIN | POLLOUT);
+	read_ahead_wake();
+	assert_int_equal(look(p, POLLIN), POLLIN);
 }
 
 static void
@@ -159,6 +177,8 @@ main(void)
 		    end_of_stream_comes_behind_the_last_byte, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 		    poll_tells_of_writing_too, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+		    poll_does_not_ask_again_until_an_event, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 		    poll_finds_the_descriptor_among_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(
