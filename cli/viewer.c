@@ -230,8 +230,9 @@ viewer_send_input(struct viewer *v)
 
 	if (n > v->credit)
 		n = (size_t)v->credit;
-	if (n > FRAME_DATA_MAX)
-		n = FRAME_DATA_MAX;
+	/* Whatever keeper it is, this it takes. */
+	if (n > FRAME_DATA_MAX_1)
+		n = FRAME_DATA_MAX_1;
 	if (n == 0 || v->is_shut || !link_is_idle(&v->link))
 		return;
 	iov.iov_base = v->input.data + v->input.start;

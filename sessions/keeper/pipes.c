@@ -59,8 +59,11 @@ pipes_room(const struct pipes *p, int i)
 
 	if (p->is_discarding)
 		return n;
+	if (i == 0 && p->is_lent)
+		return 0;
 	if (!v || v->is_closing || !link_is_idle(&v->wire.link))
 		return 0;
+	n = frame_data_max(v->wire.version);
 	if (v->credit[pipes_stream[i]] < n)
 		n = v->credit[pipes_stream[i]];
 	if (room == 0 && n > 0)
@@ -174,8 +177,43 @@ pipes_pump(struct pipes *p)
 }
 
 void
+pipes_lend(struct pipes *p)
+{
+	struct viewer *v = p->k ? p->k->bound_viewer : NULL;
+	int fd;
+
+	if (!v || v->is_closing || p->fd[0] < 0 || p->is_lent ||
+	    p->is_discarding || recording_room(&p->k->recording) != SIZE_MAX)
+		return;
+	fd = fcntl(p->fd[0], F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	p->is_lent = true;
+	wire_send_fd(&v->wire, FRAME_PIPE, STREAM_OUT, 0, NULL, 0, fd);
+	pipes_update(p);
+}
+
+void
+pipes_taken(struct pipes *p, uint32_t n)
+{
+	p->bytes += n;
+	if (p->k && p->k->bound_viewer)
+		p->k->bound_viewer->bytes_out += n;
+	if (p->k)
+		manager_link_stats_changed(&p->k->manager);
+}
+
+void
+pipes_take_back(struct pipes *p)
+{
+	p->is_lent = false;
+	pipes_update(p);
+}
+
+void
 pipes_discard(struct pipes *p)
 {
+	p->is_lent = false;
 	p->is_discarding = true;
 	pipes_update(p);
 }

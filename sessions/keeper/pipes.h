@@ -18,6 +18,7 @@ struct pipes {
 	int fd[2];                /* borrowed from the child; -1 at the end */
 	bool is_reading[2];
 	bool is_discarding; /* the client is gone */
+	bool is_lent;       /* stdout: the client reads it by itself */
 	uint64_t bytes;
 };
 
@@ -33,6 +34,18 @@ void pipes_update(struct pipes *p);
  * event; the end of a pipe is left to that. Frees no viewer.
  */
 void pipes_pump(struct pipes *p);
+
+/*
+ * Lends stdout to the client, which asked for it, unless every byte has to pass
+ * here because it is recorded.
+ */
+void pipes_lend(struct pipes *p);
+
+/* The client read N bytes of the pipe that it has. */
+void pipes_taken(struct pipes *p, uint32_t n);
+
+/* The client gave the pipe back: it is read here again, to its end. */
+void pipes_take_back(struct pipes *p);
 
 /* The client is gone: what still comes is read and dropped. */
 void pipes_discard(struct pipes *p);

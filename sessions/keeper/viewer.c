@@ -121,7 +121,8 @@ viewer_send_replay(struct viewer *v)
 	uint8_t *out = keeper_scratch(v->k);
 	struct iovec iov[2];
 
-	room = room < FRAME_DATA_MAX ? room : FRAME_DATA_MAX;
+	n = frame_data_max(v->wire.version);
+	room = room < n ? room : n;
 	if (room < f->n_held || (room == f->n_held && left))
 		return false;
 	if (left == 0) {
@@ -144,11 +145,12 @@ viewer_send_replay(struct viewer *v)
 static bool
 viewer_send_live(struct viewer *v)
 {
-	size_t max = v->credit[STREAM_OUT];
+	size_t max = v->credit[STREAM_OUT], most;
 	struct iovec iov[2];
 	int n;
 
-	max = max < FRAME_DATA_MAX ? max : FRAME_DATA_MAX;
+	most = frame_data_max(v->wire.version);
+	max = max < most ? max : most;
 	n = ring_peek(v->k->ring, v->pos, max, iov);
 	for (int i = 0; i < n; i++)
 		v->pos += iov[i].iov_len;
@@ -428,6 +430,7 @@ viewer_attach(struct keeper *k, const struct wire_viewer *spec, int fd)
 		k->had_viewer = true;
 	}
 	wire_init(&v->wire, k->base, fd, &handler, v);
+	v->wire.version = frame_version(spec->version);
 	viewer_frames_init(v);
 	viewer_place(v, spec);
 	size_report(k, v, &spec->size);

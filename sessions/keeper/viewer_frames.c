@@ -101,11 +101,42 @@ viewer_frames_credit(struct viewer *v, const struct frame *f)
 static int
 viewer_frames_eof(struct viewer *v, const struct frame *f)
 {
-	if (f->len || f->arg != STREAM_IN)
+	bool is_lent = v == v->k->bound_viewer && v->k->pipes.is_lent;
+
+	if (f->len || (f->arg != STREAM_IN && f->arg != STREAM_OUT))
 		return -EPROTO;
+	if (f->arg == STREAM_OUT && !is_lent)
+		return -EPROTO;
+	if (f->arg == STREAM_OUT) {
+		pipes_take_back(&v->k->pipes);
+		return 0;
+	}
 	/* A terminal has no end of input: sshd does nothing to one either. */
 	if (v->flags & VIEWER_MAY_TYPE)
 		input_eof(&v->k->input);
+	return 0;
+}
+
+static int
+viewer_frames_borrow(struct viewer *v, const struct frame *f)
+{
+	if (f->len || f->arg != STREAM_OUT)
+		return -EPROTO;
+	if (v == v->k->bound_viewer)
+		pipes_lend(&v->k->pipes);
+	return 0;
+}
+
+static int
+viewer_frames_borrowed(struct viewer *v, const struct frame *f)
+{
+	struct reader r = reader_over(f->data, f->len);
+	uint32_t n = reader_u32(&r);
+
+	if (!reader_done(&r) || f->arg != STREAM_OUT ||
+	    v != v->k->bound_viewer || !v->k->pipes.is_lent)
+		return -EPROTO;
+	pipes_taken(&v->k->pipes, n);
 	return 0;
 }
 
@@ -152,6 +183,8 @@ static const struct {
 	{ FRAME_RESIZE, viewer_frames_resize },
 	{ FRAME_SIGNAL, viewer_frames_signal },
 	{ FRAME_BREAK, viewer_frames_break },
+	{ FRAME_BORROW, viewer_frames_borrow },
+	{ FRAME_BORROWED, viewer_frames_borrowed },
 };
 
 void

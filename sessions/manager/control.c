@@ -358,6 +358,7 @@ control_admit(struct control_client *cl)
 	snprintf(cl->who.remote_addr, sizeof(cl->who.remote_addr), "local");
 	snprintf(
 	    cl->who.client_version, sizeof(cl->who.client_version), "berth");
+	cl->who.frame_version = FRAME_VERSION_OLDEST;
 	cl->who.role = ROLE_OWNER;
 	cl->who.is_admin = cl->who.may_pty = true;
 	if (cred.uid == 0 || cred.uid == geteuid())

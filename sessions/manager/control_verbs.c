@@ -239,7 +239,7 @@ static void
 control_send_verb(struct control_client *cl, const json_t *req)
 {
 	const char *b64 = control_str(req, "data", "");
-	size_t len = strlen(b64), n = 0;
+	size_t len = strlen(b64), n = 0, max;
 	struct session *s = control_ready_session(cl, req);
 	autofree uint8_t *bytes = NULL;
 
@@ -251,8 +251,9 @@ control_send_verb(struct control_client *cl, const json_t *req)
 		control_error(cl, MANAGER_USAGE, "data is not base64");
 		return;
 	}
-	for (size_t at = 0; at < n; at += FRAME_DATA_MAX) {
-		size_t part = n - at < FRAME_DATA_MAX ? n - at : FRAME_DATA_MAX;
+	max = frame_data_max(s->wire.version);
+	for (size_t at = 0; at < n; at += max) {
+		size_t part = n - at < max ? n - at : max;
 
 		wire_send(&s->wire, FRAME_INPUT, 0, 0, bytes + at, part);
 	}

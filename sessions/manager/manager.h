@@ -59,6 +59,7 @@ struct principal {
 	char *sandbox_globs, *session_globs; /* NULL = everything */
 	char remote_addr[64];
 	char client_version[256];
+	uint32_t frame_version; /* of its ends of viewer links */
 };
 
 /* Frees the strings that P owns and clears it. */
@@ -119,6 +120,7 @@ struct manager_answer {
 	const char *why;
 	int fd;
 	bool is_pty;
+	uint32_t frame_version; /* of the keeper's end */
 	const char *sid;
 };
 typedef void (*manager_answer_fn)(const struct manager_answer *a, void *arg);

@@ -122,6 +122,7 @@ request_answer(
 		.why = why,
 		.fd = fd,
 		.is_pty = r->s && r->s->is_pty,
+		.frame_version = r->s ? r->s->wire.version : FRAME_VERSION,
 		.sid = r->s ? r->s->id : NULL,
 	};
 
@@ -155,6 +156,7 @@ request_ask(struct request *r)
 	r->is_acked = false;
 	attachment_begin(r);
 	r->viewer.notice = r->notice;
+	r->viewer.version = r->who.frame_version;
 	wire_viewer_encode(&b, &r->viewer, r->s->wire.version);
 	free(take_ptr(r->viewer.label));
 	wire_send_fd(&r->s->wire, FRAME_VIEWER, 0, r->tag, buf_head(&b),

@@ -195,7 +195,7 @@ session_on_hello(struct session *s, const struct frame *f)
 	if (wire_hello_decode(f->data, f->len, &h) < 0 ||
 	    h.version < FRAME_VERSION_OLDEST)
 		return -EPROTO;
-	s->wire.version = h.version < FRAME_VERSION ? h.version : FRAME_VERSION;
+	s->wire.version = frame_version(h.version);
 	/* Right after the start it knows nothing yet. */
 	return s->is_ready ? 0 : adopt_on_hello(s, &h);
 }

@@ -34,7 +34,8 @@
 #define FRAME_MAX (1U << 20)
 
 /* The longest payload of FRAME_DATA. */
-#define FRAME_DATA_MAX (64U << 10)
+#define FRAME_DATA_MAX   (64U << 10)
+#define FRAME_DATA_MAX_1 (32U << 10) /* towards version 1 */
 
 /* What a receiver grants per stream at the start; it never owes more. */
 #define FRAME_WINDOW (256U << 10)
@@ -56,7 +57,10 @@ enum frame_type {
 	FRAME_CREDIT,
 	/* arg stream; u32 more bytes that the receiver of this may send */
 	FRAME_EOF,
-	/* arg stream; nothing. Sent behind the last data of that stream */
+	/*
+	 * arg stream; nothing. Sent behind the last data of that stream;
+	 * viewer to keeper with STREAM_OUT: a pipe on loan goes back
+	 */
 	FRAME_RESIZE,
 	/* viewer to keeper; u32 cols, rows, xpixel, ypixel; 0 = unknown */
 	FRAME_SIGNAL,
@@ -69,6 +73,12 @@ enum frame_type {
 	/* keeper to viewer; struct wire_exit. How the process ended */
 	FRAME_END,
 	/* keeper to viewer; nothing. No more data follows on any stream */
+	FRAME_BORROW,
+	/* 2: viewer to keeper; arg STREAM_OUT; nothing: may I read the pipe? */
+	FRAME_PIPE,
+	/* keeper to viewer; arg STREAM_OUT; descriptor: the pipe, on loan */
+	FRAME_BORROWED,
+	/* viewer to keeper; arg STREAM_OUT; u32 bytes read of it since */
 
 	/* Keeper link, manager to keeper. */
 	FRAME_LAUNCH = 0x40,
@@ -133,7 +143,10 @@ enum frame_type {
 	FRAME_AUTH_REPLY = 0xa0,
 	/* tag; arg enum wire_verdict; u32 WIRE_MAY_* flags, str why */
 	FRAME_CHANNEL,
-	/* tag; arg 1 if it is a PTY; descriptor: the viewer's end of the pair */
+	/*
+	 * tag; arg 1 if it is a PTY; 2: u32 version of the keeper; descriptor:
+	 * the viewer's end of the pair
+	 */
 	FRAME_CLOSE,
 	/* str why: tell the client, disconnect */
 
@@ -150,6 +163,20 @@ struct frame_header {
 	uint16_t tag;
 	uint8_t has_fd;
 };
+
+/* What a frame of DATA may hold for a peer that speaks VERSION. */
+static inline uint32_t
+frame_data_max(uint32_t version)
+{
+	return version < 2 ? FRAME_DATA_MAX_1 : FRAME_DATA_MAX;
+}
+
+/* The version that two ends speak when one of them speaks up to THEIRS. */
+static inline uint32_t
+frame_version(uint32_t theirs)
+{
+	return theirs < FRAME_VERSION ? theirs : FRAME_VERSION;
+}
 
 /* Encodes H into OUT. */
 void frame_encode_header(

@@ -163,6 +163,7 @@ wire_viewer_encode(struct buf *b, const struct wire_viewer *m, uint32_t version)
 	wire_put_size(b, &m->size);
 	if (version < 2)
 		return;
+	buf_put_u32(b, m->version);
 	buf_put_str(b, m->label);
 	buf_put_str(b, m->notice);
 }
@@ -177,11 +178,12 @@ wire_viewer_decode(
 	out->flags = reader_u32(&r);
 	out->tail_lines = reader_u32(&r);
 	wire_get_size(&r, &out->size);
+	out->version = version < 2 ? version : reader_u32(&r);
 	if (version >= 2) {
 		out->label = reader_str(&r, WIRE_LABEL_MAX);
 		out->notice = reader_str(&r, WIRE_NOTICE_MAX);
 	}
-	if (!reader_done(&r)) {
+	if (!reader_done(&r) || out->version < FRAME_VERSION_OLDEST) {
 		wire_viewer_release(out);
 		return -EPROTO;
 	}

@@ -88,9 +88,10 @@ struct wire_viewer {
 	uint32_t flags;        /* enum wire_viewer_flags */
 	uint32_t tail_lines;   /* 0 = all of the ring */
 	struct wire_size size; /* 0 for a viewer without a terminal */
-	/* Since version 2; may be NULL. */
-	char *label;  /* opaque to the keeper, comes back in VIEWERS */
-	char *notice; /* printed first, before all output; one line */
+	/* Since version 2. */
+	uint32_t version; /* of the frames that the viewer speaks, else 1 */
+	char *label;  /* opaque to the keeper, comes back in VIEWERS; or NULL */
+	char *notice; /* printed first, before all output; one line; or NULL */
 };
 
 /* A viewer that left. */

@@ -120,10 +120,11 @@ chan_send_size(struct chan *c)
 }
 
 void
-chan_join(struct chan *c, int fd)
+chan_join(struct chan *c, int fd, uint32_t version)
 {
 	fd_set_nonblock(fd, true);
 	wire_init(&c->wire, c->peer->base, fd, pump_handler(), c);
+	c->wire.version = frame_version(version);
 	c->has_wire = true;
 	c->state = CHAN_LIVE;
 	pump_start(c);
@@ -189,6 +190,7 @@ chan_send_signals(struct chan *c)
 void
 chan_hang_up(struct chan *c)
 {
+	tap_close(c);
 	if (c->has_wire)
 		wire_release(&c->wire);
 	c->has_wire = false;

@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "sessions/wire/messages.h"
 #include "sessions/wire/wire.h"
+#include "sshd/connection/tap.h"
 
 struct peer;
 
@@ -60,6 +61,7 @@ struct chan {
 	uint32_t out_credit[STREAM_COUNT]; /* that it may still send */
 	uint32_t out_owed[STREAM_COUNT];   /* handed on, not granted again */
 
+	struct tap tap;
 	struct buf in;                /* from the client */
 	struct buf out[STREAM_COUNT]; /* STREAM_OUT, STREAM_ERR */
 	struct buf parting;           /* our last line, behind all output */
@@ -80,8 +82,11 @@ struct chan *chan_new(struct peer *p, ssh_channel ssh);
 /* The channel of P that is SSH, or NULL. */
 struct chan *chan_find(struct peer *p, ssh_channel ssh);
 
-/* Joins C to the keeper at the other end of FD, which it owns. */
-void chan_join(struct chan *c, int fd);
+/*
+ * Joins C to the keeper, who speaks up to VERSION, at the other end of FD, which
+ * it owns.
+ */
+void chan_join(struct chan *c, int fd, uint32_t version);
 
 /* Puts the line "berth: WHAT" on stderr, behind all output of C. */
 void chan_say(struct chan *c, const char *what);

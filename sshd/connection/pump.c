@@ -50,6 +50,8 @@ pump_take_data(struct chan *c, const struct frame *f)
 		return -EPROTO;
 	c->out_credit[f->arg] -= (uint32_t)f->len;
 	buf_put(&c->out[f->arg], f->data, f->len);
+	if (f->arg == STREAM_OUT)
+		tap_saw(c, f->len);
 	return 0;
 }
 
@@ -104,6 +106,8 @@ pump_take(struct chan *c, const struct frame *f)
 	case FRAME_DETACH:
 		return pump_take_detach(c, f);
 	case FRAME_END:
+		/* Still on loan: the session was stopped, nothing follows. */
+		tap_close(c);
 		c->has_end = true;
 		return 0;
 	case FRAME_EOF:
@@ -118,13 +122,16 @@ static void
 pump_on_frame(struct wire *w, const struct frame *f)
 {
 	struct chan *c = w->owner;
+	bool is_pipe = f->type == FRAME_PIPE && f->fd >= 0;
+	bool is_live = c->state == CHAN_LIVE && !c->has_end;
+	int rc = 0;
 
-	if (f->fd >= 0)
+	if (f->fd >= 0 && !(is_pipe && is_live))
 		close(f->fd);
-	if (c->state != CHAN_LIVE || c->has_end)
-		return;
-	if (pump_take(c, f) < 0)
-		wire_close(w, -EPROTO);
+	if (is_live)
+		rc = is_pipe ? tap_open(c, f->fd) : pump_take(c, f);
+	if (rc < 0)
+		wire_close(w, rc);
 }
 
 static void
@@ -173,10 +180,11 @@ pump_send_in(struct chan *c)
 	while (buf_len(&c->in) && c->in_credit && !c->wire.is_broken &&
 	       link_is_idle(&c->wire.link)) {
 		size_t n = buf_len(&c->in);
+		size_t max = frame_data_max(c->wire.version);
 		struct iovec iov;
 
 		n = n < c->in_credit ? n : c->in_credit;
-		n = n < FRAME_DATA_MAX ? n : FRAME_DATA_MAX;
+		n = n < max ? n : max;
 		iov = (struct iovec){ .iov_base = c->in.data + c->in.start,
 			.iov_len = n };
 		wire_write_data(&c->wire, STREAM_IN, &iov, 1);
@@ -247,7 +255,8 @@ pump_write(struct chan *c, enum frame_stream stream)
 	}
 	/* 0: the keys are being changed, or the window closed meanwhile. */
 	buf_consume(b, (size_t)k);
-	c->out_owed[stream] += (uint32_t)k;
+	c->out_owed[stream] +=
+	    stream == STREAM_OUT ? tap_on_credit(c, (uint32_t)k) : (uint32_t)k;
 	pump_regrant(c, stream);
 	return k > 0;
 }
@@ -260,6 +269,8 @@ pump_out(struct chan *c)
 	if (c->state != CHAN_LIVE && c->state != CHAN_DRAINING)
 		return false;
 	moved = pump_write(c, STREAM_ERR);
+	if (tap_fill(c))
+		moved = true;
 	if (!c->is_client_closed && pump_write(c, STREAM_OUT))
 		moved = true;
 	return moved;
@@ -269,5 +280,5 @@ bool
 pump_is_drained(const struct chan *c)
 {
 	return buf_len(&c->out[STREAM_OUT]) == 0 &&
-	       buf_len(&c->out[STREAM_ERR]) == 0;
+	       buf_len(&c->out[STREAM_ERR]) == 0 && !tap_is_ready(c);
 }

@@ -415,7 +415,7 @@ request_started(struct peer *p, struct held *h, const struct frame *f)
 			close(f->fd);
 	} else if (f->fd >= 0) {
 		ssh_message_channel_request_reply_success(h->msg);
-		chan_join(c, f->fd);
+		chan_join(c, f->fd, f->len ? reader_u32(&r) : 1);
 	} else if (h->asked == FRAME_RUN && c->run.kind == RUN_SUBSYSTEM) {
 		/* The client may ask for something else on this channel. */
 		c->state = CHAN_FRESH;

@@ -101,14 +101,26 @@ connection_cancel_all(struct connection *c)
 }
 
 static void
+connection_send_channel(
+    struct connection *c, uint16_t tag, const struct manager_answer *a)
+{
+	struct buf b = { 0 };
+
+	if (c->wire.version >= 2)
+		buf_put_u32(&b, a->frame_version);
+	wire_send_fd(&c->wire, FRAME_CHANNEL, a->is_pty, tag, buf_head(&b),
+	    buf_len(&b), a->fd);
+	buf_release(&b);
+}
+
+static void
 connection_on_answer(const struct manager_answer *a, void *arg)
 {
 	struct connection_request *r = arg;
 	struct connection *c = r->c;
 
 	if (a->code == MANAGER_OK)
-		wire_send_fd(
-		    &c->wire, FRAME_CHANNEL, a->is_pty, r->tag, NULL, 0, a->fd);
+		connection_send_channel(c, r->tag, a);
 	else
 		wire_reply_error(&c->wire, r->tag, (uint8_t)a->code, a->why);
 	c->n_requests--;
@@ -384,6 +396,7 @@ connection_bind(struct connection *c, struct access_grant *grant)
 {
 	assert(c->phase == CONNECTION_LOGIN && !c->was_served);
 	c->grant = *grant;
+	c->grant.who.frame_version = c->wire.version;
 	*grant = (struct access_grant){ 0 };
 	c->phase = CONNECTION_SERVE;
 	c->was_served = true;
@@ -508,4 +521,5 @@ connection_load(struct server *server, struct reader *r)
 		c->wire.is_closing = true;
 		c->wire.link.fd = -1;
 	}
+	c->grant.who.frame_version = c->wire.version;
 }

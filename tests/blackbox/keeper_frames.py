@@ -20,6 +20,7 @@ DEADLINE = 30.0
 
 # sessions/wire/frame.h
 (DATA, CREDIT, EOF, RESIZE, SIGNAL, BREAK, DETACH, EXIT, END) = range(0x10, 0x19)
+BORROW, PIPE, BORROWED = range(0x19, 0x1C)
 (LAUNCH, VIEWER, KILL, STOP, DROP, INPUT, INPUT_EOF, SET_SIZE, FLUSH, BYE,
  TAKE) = range(0x40, 0x4B)
 (HELLO, STARTED, FAILED, VIEWER_ACK, VIEWER_GONE, INDEX, STATS, EXITED,
@@ -55,6 +56,7 @@ class Link:
         self.sock = sock
         self.lock = threading.Lock()
         self.buf = b""
+        self.fds = []
 
     def send(self, kind, arg=0, tag=0, payload=b"", fd=None):
         n = len(payload) | (HAS_FD if fd is not None else 0)
@@ -67,7 +69,8 @@ class Link:
 
     def _need(self, n):
         while len(self.buf) < n:
-            got = self.sock.recv(65536)
+            got, fds, _, _ = socket.recv_fds(self.sock, 65536, 4)
+            self.fds += fds
             if not got:
                 raise EOFError
             self.buf += got
@@ -76,6 +79,7 @@ class Link:
         """(type, arg, tag, payload); EOFError at the end."""
         self._need(8)
         n, kind, arg, tag = struct.unpack(">IBBH", self.buf[:8])
+        n &= ~HAS_FD
         self._need(8 + n)
         payload, self.buf = self.buf[8 : 8 + n], self.buf[8 + n :]
         return kind, arg, tag, payload
@@ -90,8 +94,10 @@ class Viewer(threading.Thread):
         self.out = {OUT: bytearray(), ERR: bytearray()}
         self.cond = threading.Condition()
         self.window = 0
+        self.largest = 0  # payload of DATA
         self.credit = credit
         self.exit = None
+        self.pipe = None  # descriptor of a pipe that the keeper lent
         self.detached = None
         self.is_ended = False
         self.is_closed = False
@@ -124,12 +130,15 @@ class Viewer(threading.Thread):
         with self.cond:
             if kind == DATA:
                 self.out[arg] += payload
+                self.largest = max(self.largest, len(payload))
             elif kind == CREDIT:
                 self.window += struct.unpack(">I", payload)[0]
             elif kind == EXIT:
                 sig, core, value, n = struct.unpack(">BBII", payload[:10])
                 self.exit = (sig, value, payload[10 : 10 + n].decode())
                 self.exit_at = len(self.out[OUT])
+            elif kind == PIPE:
+                self.pipe = self.link.fds.pop(0)
             elif kind == END:
                 self.is_ended = True
             elif kind == DETACH:
@@ -175,6 +184,21 @@ class Viewer(threading.Thread):
     def signal(self, number):
         self.link.send(SIGNAL, number)
 
+    def take(self):
+        """Asks for the pipe of stdout and waits for it."""
+        self.link.send(BORROW, OUT)
+        self.wait(lambda: self.pipe is not None, what="a pipe")
+        os.set_blocking(self.pipe, True)
+        return self.pipe
+
+    def taken(self, n):
+        self.link.send(BORROWED, OUT, 0, struct.pack(">I", n))
+
+    def give_back(self):
+        self.link.send(EOF, OUT)
+        os.close(self.pipe)
+        self.pipe = None
+
     def brk(self):
         self.link.send(BREAK, 0, 0, struct.pack(">I", 500))
 
@@ -185,6 +209,9 @@ class Viewer(threading.Thread):
             pass
         self.reading.set()
         self.join(5)
+        if self.pipe is not None:
+            os.close(self.pipe)
+            self.pipe = None
         self.link.sock.close()
 
 
@@ -281,12 +308,12 @@ class Keeper(threading.Thread):
         return struct.unpack(">IQQ", self.wait(STARTED)[3])[0]
 
     def attach(self, flags=MAY_TYPE | REPLAY | FOLLOW, cols=0, rows=0, tail=0,
-               credit=WINDOW, label="", notice=""):
+               credit=WINDOW, label="", notice="", version=VERSION):
         ours, theirs = socket.socketpair()
         self.tag += 1
         tag = self.tag
         payload = struct.pack(">QIIIIII", tag, flags, tail, cols, rows, 0, 0)
-        payload += _str(label) + _str(notice)
+        payload += struct.pack(">I", version) + _str(label) + _str(notice)
         self.link.send(VIEWER, 0, tag, payload, theirs.fileno())
         theirs.close()
         viewer = Viewer(ours, credit)

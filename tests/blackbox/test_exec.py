@@ -288,6 +288,28 @@ def test_b15_pipes_are_byte_exact_and_quiet(srv, box):
     assert "SECRET_42x" not in srv.log() and "SECRET_43x" not in srv.log()
 
 
+def test_b15_a_long_stream_is_byte_exact_and_counted(srv, box):
+    """Past 1 MiB the channel reads the pipe by itself."""
+    done = srv.ssh(
+        box, "head -c 30000000 /dev/urandom | tee f; echo err >&2; exit 6",
+        timeout=90)
+    assert (done.returncode, done.stderr) == (6, b"err\n")
+    assert len(done.stdout) == 30000000
+    assert srv.row(box)["bytes_out"] == 30000004
+    said = srv.out(box, "sha256sum f").split()[0]
+    assert hashlib.sha256(done.stdout).hexdigest() == said
+
+
+def test_b15_a_long_stream_ends_with_its_last_holder(srv, box):
+    """As a short one does: the code is the leader's, the output is all."""
+    done = srv.ssh(
+        box, "(while kill -0 $$; do sleep 0.1; done 2>&-;"
+        " head -c 3000000 /dev/zero; echo late) &"
+        " head -c 8000000 /dev/zero; exit 4", timeout=60)
+    assert done.returncode == 4
+    assert len(done.stdout) == 11000005 and done.stdout.endswith(b"\0late\n")
+
+
 def test_b15_git_clones_over_it(srv, box):
     """The protocol that hung when a server logged to stdout."""
     srv.out(

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import struct
 import threading
 import time
 
@@ -211,6 +212,83 @@ def test_B9_a_process_that_closed_its_stdin_is_no_obstacle(keeper):
     v.type(b"\0" * 3000000)
     assert v.wait_end()[:2] == (0, 0)
     assert v.out[kf.OUT] == b"x\n"
+
+
+def test_a_lent_pipe_is_read_by_the_client_and_given_back(keeper):
+    k = keeper(sh("read x; printf first; read x; printf second; exit 3"),
+               flags=BOUND)
+    v = k.attach()
+    k.started()
+    pipe = v.take()
+    v.type("\n")
+    assert os.read(pipe, 100) == b"first"
+    v.taken(5)
+    v.give_back()
+    v.type("\n")
+    assert v.wait_end()[:2] == (0, 3)
+    assert v.out[kf.OUT] == b"second"
+    v.close()
+    gone = k.wait(kf.VIEWER_GONE)[3]
+    assert struct.unpack(">QQ", gone[:16]) == (v.attachment, 11)
+
+
+def test_the_end_of_a_lent_pipe_is_the_end(keeper):
+    k = keeper(sh("read x; printf all; exit 4"), flags=BOUND)
+    v = k.attach()
+    k.started()
+    pipe = v.take()
+    v.type("\n")
+    assert os.read(pipe, 100) == b"all" and os.read(pipe, 100) == b""
+    v.wait(lambda: v.exit, what="EXIT")
+    assert not v.is_ended and v.exit[:2] == (0, 4)
+    v.taken(3)
+    v.give_back()
+    assert v.wait_end()[:2] == (0, 4) and v.out[kf.OUT] == b""
+
+
+def test_a_client_that_goes_with_a_lent_pipe_takes_its_command_along(keeper):
+    k = keeper(sh("exec yes"), flags=BOUND)
+    v = k.attach()
+    v.wait_for("y")
+    assert os.read(v.take(), 100)
+    pid = k.started()
+    v.close()
+    assert k.exited()[:2] == (1, signal.SIGHUP)
+    assert not is_alive(pid)
+
+
+def test_what_is_recorded_is_never_lent(keeper, tmp_path):
+    path, fd = record(tmp_path)
+    k = keeper(sh("read x; printf all"), flags=BOUND, recording=fd)
+    os.close(fd)
+    v = k.attach()
+    k.started()
+    v.link.send(kf.BORROW, kf.OUT)
+    v.type("\n")
+    assert v.wait_end()[:2] == (0, 0)
+    assert v.pipe is None and v.out[kf.OUT] == b"all"
+    assert k.exited()[:2] == (0, 0)
+    assert cast_output(path)[2] == "all"
+
+
+@pytest.mark.parametrize("kind,payload", [
+    (kf.BORROWED, b"\0\0\0\1"), (kf.EOF, b""), (kf.BORROW, b"x"),
+])
+def test_frames_of_a_loan_that_is_not_end_the_link(keeper, kind, payload):
+    k = keeper(("/bin/cat",), flags=BOUND)
+    v = k.attach()
+    v.link.send(kind, kf.OUT, 0, payload)
+    v.wait(lambda: v.is_closed, what="the end of the link")
+    k.exited()
+
+
+def test_a_terminal_is_not_lent(keeper):
+    k = keeper(("/bin/cat",))
+    v = k.attach()
+    v.link.send(kf.BORROW, kf.OUT)
+    v.type("still here\n")
+    v.wait_for("still here\r\nstill here")
+    assert v.pipe is None
 
 
 def test_B16_a_bound_client_that_pauses_loses_nothing(keeper):
@@ -504,6 +582,15 @@ def test_a_next_manager_hears_who_is_there_and_who_left(keeper):
     assert int.from_bytes(there[:4], "big") == 1
     assert int.from_bytes(there[4:12], "big") == b.attachment
     assert there[16:] == b"second"
+
+
+@pytest.mark.parametrize("version,most", [(1, 32 << 10), (2, 64 << 10)])
+def test_an_older_viewer_gets_frames_that_it_takes(keeper, version, most):
+    """Bound pipes and terminals alike; a stream long enough to fill frames."""
+    k = keeper(sh("head -c 3000000 /dev/zero"), flags=kf.BOUND)
+    v = k.attach(version=version)
+    v.wait_end()
+    assert len(v.out[kf.OUT]) == 3000000 and v.largest <= most
 
 
 def test_a_notice_is_the_first_thing_that_its_viewer_sees(keeper):

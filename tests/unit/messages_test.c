@@ -28,7 +28,7 @@ static const char golden_launch[] =
 
 static const char golden_viewer[] =
     "000000000000002a000000070000000a0000007800000028000004b0"
-    "0000032000000003413d62000000026c73";
+    "000003200000000200000003413d62000000026c73";
 
 static const char golden_viewer_1[] =
     "000000000000002a000000070000000a0000007800000028000004b0"
@@ -122,6 +122,7 @@ static const struct wire_viewer in_viewer = { .attachment = 42,
 	.flags = 7,
 	.tail_lines = 10,
 	.size = { 120, 40, 1200, 800 },
+	.version = 2,
 	.label = s_ab,
 	.notice = s_ls };
 static const struct wire_left in_left = { 42, 0x0102030405060708, 3, 4, 5 };
@@ -560,6 +561,9 @@ frame_numbers_never_change(void **state)
 		{ FRAME_DETACH, 0x16, "DETACH" },
 		{ FRAME_EXIT, 0x17, "EXIT" },
 		{ FRAME_END, 0x18, "END" },
+		{ FRAME_BORROW, 0x19, "BORROW" },
+		{ FRAME_PIPE, 0x1a, "PIPE" },
+		{ FRAME_BORROWED, 0x1b, "BORROWED" },
 		{ FRAME_LAUNCH, 0x40, "LAUNCH" },
 		{ FRAME_VIEWER, 0x41, "VIEWER" },
 		{ FRAME_KILL, 0x42, "KILL" },
