@@ -12,8 +12,12 @@
 
 #define OUTPUT_TURN_MAX (64U << 10)
 
-/* The echo of a key does not wait for a read that says there is no more. */
-#define OUTPUT_TRICKLE 128
+/*
+ * The echo of a key does not wait for a read that says there is no more. And a
+ * read of an empty terminal waits for the kernel's worker: in a flood of short
+ * lines it would return every crumb.
+ */
+#define OUTPUT_TRICKLE 2048
 
 /*
  * More than the kernel holds between the leader's last write and us (a tty

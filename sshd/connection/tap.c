@@ -89,9 +89,7 @@ static bool
 tap_may_read(const struct chan *c)
 {
 	return c->tap.ev && c->tap.is_ready && c->state == CHAN_LIVE &&
-	       !c->wire.is_broken && buf_len(&c->out[STREAM_OUT]) == 0 &&
-	       !transport_is_clogged(&c->peer->transport) &&
-	       ssh_channel_window_size(c->ssh) > 0;
+	       !c->wire.is_broken && buf_len(&c->out[STREAM_OUT]) == 0;
 }
 
 bool

@@ -33,8 +33,9 @@ void tap_saw(struct chan *c, size_t n);
 int tap_open(struct chan *c, int fd);
 
 /*
- * Reads a slice into the output of C when all before it has gone out and the
- * client takes more. True if something moved.
+ * Reads a slice (256 KiB) into the output of C when all before it has gone to
+ * libssh, so that it is there when the client takes more. True if something
+ * moved.
  */
 bool tap_fill(struct chan *c);
 
