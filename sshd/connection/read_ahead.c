@@ -12,9 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The C library declares that poll() only writes what FDS points at. */
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-
 #define READ_AHEAD_SIZE (64U << 10)
 
 static struct {
@@ -74,7 +71,7 @@ read_ahead_has_bytes(void)
 }
 
 ssize_t
-recv(int fd, void *p, size_t n, int flags)
+read_ahead_recv(int fd, void *p, size_t n, int flags)
 {
 	size_t left;
 
@@ -99,7 +96,7 @@ recv(int fd, void *p, size_t n, int flags)
 
 /* FDS[AT] wants to read and can. */
 static int
-read_ahead_poll(struct pollfd *fds, nfds_t n, nfds_t at)
+read_ahead_say(struct pollfd *fds, nfds_t n, nfds_t at)
 {
 	int rc;
 
@@ -126,7 +123,7 @@ read_ahead_knows(const struct pollfd *fds, nfds_t n, int timeout_ms)
 }
 
 int
-poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+read_ahead_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
 	if (read_ahead_knows(fds, n, timeout_ms)) {
 		fds[0].revents = 0;
@@ -134,7 +131,7 @@ poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	}
 	for (nfds_t i = 0; i < n && read_ahead_has_bytes(); i++) {
 		if (fds[i].fd == read_ahead.fd && (fds[i].events & POLLIN))
-			return read_ahead_poll(fds, n, i);
+			return read_ahead_say(fds, n, i);
 	}
 	return read_ahead_real.poll(fds, n, timeout_ms);
 }

@@ -6,7 +6,9 @@
 #ifndef SSHD_CONNECTION_READ_AHEAD_H
 #define SSHD_CONNECTION_READ_AHEAD_H
 
+#include <poll.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* From now on FD, nonblocking and libssh's own, is read ahead; one a process.
  */
@@ -20,5 +22,10 @@ void read_ahead_wake(void);
 
 /* True if bytes are here that libssh has not taken: no event tells of them. */
 bool read_ahead_has_bytes(void);
+
+/* recv(2) and poll(2) by their symbols: what every library here calls. */
+ssize_t read_ahead_recv(int fd, void *p, size_t n, int flags) __asm__("recv");
+int read_ahead_poll(struct pollfd *fds, nfds_t n, int timeout_ms) __asm__(
+    "poll");
 
 #endif
