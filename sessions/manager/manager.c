@@ -22,6 +22,7 @@
 
 #define MANAGER_PUMP_MS  50
 #define MANAGER_CLOSE_MS 3000 /* beyond stop_grace at a closing with kill */
+#define MANAGER_FLUSH_MS 2000 /* for the recordings of those that go on */
 
 /* ---- the store's queue --------------------------------------------------- */
 
@@ -219,41 +220,58 @@ manager_on_close(evutil_socket_t fd, short what, void *arg)
 	m->close_done(m->close_arg);
 }
 
-/* Looks every 20 ms whether the last session is gone, with a limit. */
+/* Looks every 20 ms whether all is done that was asked for, with a limit. */
 static void
 manager_on_close_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct manager *m = arg;
 	struct timeval tick = { 0, 20000 };
 
-	if (manager_is_empty(m) || clock_mono_ms() > m->close_deadline_ms)
+	bool is_done = m->closes_all ? manager_is_empty(m) : manager_is_quiet(m);
+
+	if (is_done || clock_mono_ms() > m->close_deadline_ms)
 		manager_on_close(fd, what, m);
 	else
 		evtimer_add(m->close_ev, &tick);
+}
+
+/* Or not, within the limit: the keeper goes on and flushes by itself. */
+static void
+manager_on_flushed(const struct manager_answer *a, void *arg)
+{
+	(void)a;
+	(void)arg;
 }
 
 void
 manager_close(
     struct manager *m, bool kill_all, void (*done)(void *arg), void *arg)
 {
-	uint64_t grace_ms = m->conf->session.stop_grace_ms;
+	int64_t limit_ms =
+	    kill_all ? (int64_t)m->conf->session.stop_grace_ms +
+			   MANAGER_CLOSE_MS
+		     : MANAGER_FLUSH_MS;
 	struct timeval now = { 0, 0 };
 	struct list *pos, *tmp;
 
 	m->is_closing = true;
+	m->closes_all = kill_all;
 	m->close_done = done;
 	m->close_arg = arg;
-	m->close_deadline_ms =
-	    clock_mono_ms() + (int64_t)grace_ms + MANAGER_CLOSE_MS;
-	m->close_ev = evtimer_new(
-	    m->base, kill_all ? manager_on_close_tick : manager_on_close, m);
+	m->close_deadline_ms = clock_mono_ms() + limit_ms;
+	m->close_ev = evtimer_new(m->base, manager_on_close_tick, m);
 	if (!m->close_ev)
 		abort();
 	list_for_each (pos, tmp, &m->sessions) {
 		struct session *s = list_entry(pos, struct session, node);
 
-		if (kill_all && s->phase != PHASE_ENDED)
+		if (s->phase == PHASE_ENDED)
+			continue;
+		if (kill_all)
 			session_stop(s);
+		else if (s->is_ready && s->recording_id)
+			manager_flush_recording(
+			    m, s, manager_on_flushed, NULL);
 	}
 	evtimer_add(m->close_ev, &now);
 }

@@ -95,8 +95,11 @@ void manager_free(struct manager *m);
 /* Called after the configuration was read again; CONF replaces the old one. */
 void manager_reconfigure(struct manager *m, const struct conf *conf);
 
-/* Runs at SIGTERM: with KILL_ALL every session is stopped in order; DONE is
- * called when the last is gone or the grace is over. */
+/*
+ * Runs at SIGTERM: with KILL_ALL every session is stopped in order, else the
+ * recordings are flushed and fdatasync'ed; DONE is called when that is done or
+ * its time is over.
+ */
 void manager_close(
     struct manager *m, bool kill_all, void (*done)(void *arg), void *arg);
 

@@ -34,7 +34,7 @@ struct manager {
 	unsigned n_requests;   /* that were not answered yet */
 	struct event *pump_ev, *sweep_ev, *close_ev;
 	uint16_t next_tag;
-	bool is_closing;
+	bool is_closing, closes_all;
 	int64_t close_deadline_ms; /* monotonic */
 	void (*close_done)(void *arg);
 	void *close_arg;
