@@ -1,6 +1,7 @@
 /* The asciicast v2 encoder; see cast.h. */
 #include "sessions/keeper/cast.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,9 @@
 
 #define CAST_VALUE_MAX   1024 /* bytes of a value in the header */
 #define CAST_REPLACEMENT "\xef\xbf\xbd"
+
+#define CAST_ONES  0x0101010101010101ULL
+#define CAST_HIGHS 0x8080808080808080ULL
 
 /*
  * What becomes of an ASCII byte: 0 for itself, 'u' for \u00XX, else the letter
@@ -99,6 +103,40 @@ cast_text_join(struct cast_text *t, const uint8_t *p, size_t n, char **out)
 	return used;
 }
 
+/* Nonzero if a byte of W is zero. */
+static inline uint64_t
+cast_zero(uint64_t w)
+{
+	return (w - CAST_ONES) & ~w & CAST_HIGHS;
+}
+
+/*
+ * Copies to OUT the run at P that stands for itself, a word at a time; its
+ * length. What is behind the last whole word it leaves alone.
+ */
+static size_t
+cast_put_plain(char *out, const uint8_t *p, size_t n)
+{
+	size_t i;
+
+	for (i = 0; n - i >= 8; i += 8) {
+		uint64_t w, odd;
+
+		memcpy(&w, p + i, sizeof(w));
+		memcpy(out + i, &w, sizeof(w));
+		w = le64toh(w);
+		odd = w | ((w - CAST_ONES * 0x20) & ~w);
+		odd |= cast_zero(w ^ (CAST_ONES * '"'));
+		odd |= cast_zero(w ^ (CAST_ONES * '\\'));
+		odd |= cast_zero(w ^ (CAST_ONES * 0x7f));
+		odd &= CAST_HIGHS;
+		/* the lowest is right, borrows spoil only those above it */
+		if (odd)
+			return i + (size_t)__builtin_ctzll(odd) / 8;
+	}
+	return i;
+}
+
 size_t
 cast_text_put(struct cast_text *t, const uint8_t *p, size_t n, char *out)
 {
@@ -106,8 +144,13 @@ cast_text_put(struct cast_text *t, const uint8_t *p, size_t n, char *out)
 	size_t i = t->n_held ? cast_text_join(t, p, n, &o) : 0;
 
 	while (i < n) {
+		size_t plain = cast_put_plain(o, p + i, n - i);
 		int len;
 
+		o += plain;
+		i += plain;
+		if (i == n)
+			break;
 		if (p[i] < 0x80) {
 			o = cast_put_ascii(o, p[i++]);
 			continue;

@@ -33,6 +33,34 @@ static const struct cast_row cast_rows[] = {
 	{ "\360\237\231", FFFD },
 };
 
+/* Plain text goes in words; each byte by itself goes the plain way. */
+static void
+text_is_escaped_alike_in_words_and_in_bytes(void **state)
+{
+	char whole[6 * 32], single[6 * 32];
+
+	(void)state;
+	for (unsigned c = 0; c < 256; c++) {
+		for (size_t at = 0; at < 20; at++) {
+			struct cast_text t = { .n_held = 0 };
+			uint8_t in[20];
+			size_t n, len = 0;
+
+			for (size_t i = 0; i < sizeof(in); i++)
+				in[i] = (uint8_t)('a' + i);
+			in[at] = (uint8_t)c;
+			n = cast_text_put(&t, in, sizeof(in), whole);
+			n += cast_text_end(&t, whole + n);
+			for (size_t i = 0; i < sizeof(in); i++)
+				len +=
+				    cast_text_put(&t, in + i, 1, single + len);
+			len += cast_text_end(&t, single + len);
+			assert_int_equal(n, len);
+			assert_memory_equal(whole, single, n);
+		}
+	}
+}
+
 static void
 text_is_escaped_alike_wherever_it_is_cut(void **state)
 {
@@ -152,6 +180,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_is_escaped_alike_in_words_and_in_bytes),
 		cmocka_unit_test(text_is_escaped_alike_wherever_it_is_cut),
 		cmocka_unit_test(a_character_in_four_calls_is_one_character),
 		cmocka_unit_test(the_worst_bytes_fit_the_promised_line),
