@@ -355,6 +355,8 @@ overrides_win_and_name_themselves(void **state)
 		    "-o server.max_channels: 0 is not between 1 and 1024" },
 		{ "recording.dir=a\nb",
 		    "-o recording.dir: has a control character in it" },
+		{ "recording.dir=/a /",
+		    "-o recording.dir: \"/a \" ends in a blank" },
 		{ "recording.dir=/a ;b", "-o recording.dir: has \" ;\" in it" },
 	};
 	struct err e = { 0 };
