@@ -242,12 +242,20 @@ control_request(struct control_client *cl, const uint8_t *line, size_t n)
 	json_decref(req);
 }
 
-/* Handles whole lines until one has to wait for the manager. */
+/* True while no more lines may be handled: an answer is not out yet. */
+static bool
+control_is_held(const struct control_client *cl)
+{
+	/* There is room for one descriptor. */
+	return cl->pending || cl->out_fd >= 0 || cl->is_upgrading ||
+	       cl->c->is_paused;
+}
+
+/* Handles whole lines until one has to wait, for the manager or the client. */
 static void
 control_next(struct control_client *cl)
 {
-	while (!cl->pending && !cl->is_upgrading && !cl->c->is_paused &&
-	       !cl->is_closing && buf_len(&cl->in)) {
+	while (!control_is_held(cl) && !cl->is_closing && buf_len(&cl->in)) {
 		const uint8_t *p = buf_head(&cl->in);
 		const uint8_t *nl = memchr(p, '\n', buf_len(&cl->in));
 		size_t n;
@@ -298,7 +306,7 @@ control_on_read(evutil_socket_t fd, short what, void *arg)
 		event_del(cl->read_ev);
 	}
 	control_next(cl);
-	if (!control_maybe_free(cl) && (cl->pending || cl->c->is_paused) &&
+	if (!control_maybe_free(cl) && control_is_held(cl) &&
 	    buf_len(&cl->in) > CONTROL_LINE_MAX)
 		event_del(cl->read_ev); /* until the answer is out */
 }
@@ -311,7 +319,9 @@ control_on_write(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	control_flush(cl);
-	control_maybe_free(cl);
+	control_next(cl);
+	if (!control_maybe_free(cl) && !control_is_held(cl) && !cl->is_eof)
+		event_add(cl->read_ev, NULL);
 }
 
 /* A pending answer is out: the lines behind it have their turn. */

@@ -494,8 +494,10 @@ def test_A16_a_named_session_outlives_its_viewers_and_its_manager(keeper):
 def test_an_end_without_a_manager_stands_in_the_lock_file(keeper):
     k = keeper(sh("read x; exit 6"))
     pid = k.started()
+    # written right behind STARTED
+    kf.wait_until(lambda: pid.to_bytes(4, "big") in k.state_file())
     before = k.state_file()
-    assert pid.to_bytes(4, "big") in before and b"ses-" in before
+    assert b"ses-0123456789abcdef" in before
     v = k.attach()
     k.drop_manager()
     v.type("\n")
