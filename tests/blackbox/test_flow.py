@@ -121,7 +121,7 @@ def fill(path):
                 pass
 
 
-def test_a_full_store_is_survived(fresh, box, disk):
+def test_a_full_store_is_survived(disk, fresh, box):
     """Shells and attaches go on, the log says it, and what ended meanwhile is
     in the store when there is room again.
     """
@@ -161,7 +161,7 @@ def recorded(srv, where):
     return srv
 
 
-def test_d7_a_full_disk_is_marked_and_survived(fresh, box, disk):
+def test_d7_a_full_disk_is_marked_and_survived(disk, fresh, box):
     """The session goes on, the file keeps whole lines and says what is
     missing, others are unharmed, and a new session records again.
     """
@@ -189,7 +189,7 @@ def test_d7_a_full_disk_is_marked_and_survived(fresh, box, disk):
     assert "ready_42" in plain(parse(pathlib.Path(row["path"]).read_bytes())[1])
 
 
-def test_a_stopped_disk_holds_nobody_for_long(fresh, box, disk):
+def test_a_stopped_disk_holds_nobody_for_long(disk, fresh, box):
     """Frozen under the recorder: five seconds at most, then output goes on;
     typing, attaching and other sessions are not delayed; thawed, the gap is
     marked and what comes then is recorded.
