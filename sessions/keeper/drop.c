@@ -224,6 +224,15 @@ drop_prepare(struct drop *d)
 		drop_stay(strerrordesc_np(-rc));
 }
 
+void
+drop_alone(struct drop *d)
+{
+	*d = (struct drop){ .has_account = false };
+	signaller_init(&d->signaller);
+	d->has_account =
+	    geteuid() == 0 && privilege_find(DROP_USER, &d->account) == 0;
+}
+
 static int
 drop_calls(const struct drop *d)
 {

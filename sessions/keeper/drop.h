@@ -27,6 +27,9 @@ struct drop {
  */
 void drop_prepare(struct drop *d);
 
+/* As root, finds the account: for a process that will signal nobody. */
+void drop_alone(struct drop *d);
+
 /*
  * Gives up everything, in all threads, for good. 0 or a negative errno with a
  * sentence: then the session must not go on.

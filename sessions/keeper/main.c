@@ -14,10 +14,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "sessions/keeper/keeper.h"
+#include "sessions/keeper/reindex.h"
 
 #define MAIN_MANAGER_FD 3
 #define MAIN_LOCK_FD    4
@@ -76,6 +78,24 @@ main_open_log(int argc, char **argv)
 	    "berth-session", level, argc > 2 && strcmp(argv[2], "json") == 0);
 }
 
+/* Reads a recording instead of keeping a session; see reindex.h. */
+static int
+main_reindex(void)
+{
+	struct err e = { 0 };
+	struct drop drop;
+	int rc;
+
+	drop_alone(&drop);
+	if (drop_now(&drop, &e) < 0) {
+		log_err("start_failed", "error", e.msg, NULL);
+		return 1;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	rc = reindex_run(MAIN_MANAGER_FD, MAIN_LOCK_FD);
+	return rc < 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -90,6 +110,9 @@ main(int argc, char **argv)
 		puts("berth-session " BERTH_VERSION);
 		return 0;
 	}
+	if (argc == 2 && strcmp(argv[1], "--index") == 0 &&
+	    main_is_socket(MAIN_MANAGER_FD))
+		return main_reindex();
 	if (!main_is_socket(MAIN_MANAGER_FD)) {
 		fputs("berth-session is started by berthd, not by hand\n",
 		    stderr);

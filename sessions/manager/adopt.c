@@ -157,6 +157,7 @@ void
 adopt_look_soon(struct session *s)
 {
 	wire_release(&s->wire);
+	s->was_adopted = true;
 	s->is_ready = s->is_silence_noted = false;
 	s->n_looks = 0;
 	s->alone_ms = clock_mono_ms();
@@ -266,6 +267,7 @@ adopt_one(struct manager *m, const struct store_session *r)
 	if (handover_resume(s))
 		return;
 	lock_fd = adopt_open_lock(s, &is_free);
+	s->was_adopted = true;
 	if (is_free) {
 		adopt_end(s, lock_fd);
 		session_maybe_free(s);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "sessions/manager/leftover.h"
+#include "sessions/manager/reindex.h"
 #include "sessions/manager/session.h"
 #include "sessions/wire/handoff.h"
 
@@ -58,6 +59,8 @@ manager_save(struct manager *m, struct handoff *h)
 		n++;
 	buf_put_u64(b, m->generation);
 	buf_put_u16(b, m->next_tag);
+	reindex_save(m, b);
+	reindex_release(m);
 	buf_put_u32(b, n);
 	list_for_each (pos, tmp, &m->sessions)
 		handover_save_session(h, list_entry(pos, struct session, node));
@@ -87,6 +90,7 @@ handover_load(struct manager *m, const struct handoff *h)
 
 	m->generation = reader_u64(&r);
 	m->next_tag = reader_u16(&r);
+	reindex_load(m, &r);
 	n = reader_u32(&r);
 	for (uint32_t i = 0; i < n && !r.failed; i++) {
 		struct handover *o = xcalloc(1, sizeof(*o));

@@ -18,6 +18,7 @@
 #include "sessions/manager/adopt.h"
 #include "sessions/manager/handover.h"
 #include "sessions/manager/leftover.h"
+#include "sessions/manager/reindex.h"
 #include "sessions/manager/session.h"
 
 #define MANAGER_PUMP_MS  50
@@ -79,6 +80,7 @@ manager_new(struct event_base *base, const struct conf *conf,
 	list_init(&m->leftovers);
 	list_init(&m->spent);
 	list_init(&m->handovers);
+	list_init(&m->reindexes);
 	m->locks_fd = fd_open_dir_at(m->runtime_fd, "sessions", 0700, e);
 	m->pump_ev = evtimer_new(base, manager_on_pump, m);
 	if (!m->pump_ev)
@@ -118,6 +120,7 @@ manager_free(struct manager *m)
 			    list_entry(s->requests.next, struct request, node));
 		session_free(s);
 	}
+	reindex_release(m);
 	leftover_release_all(m);
 	/* What is not on the disk is told again to the next manager. */
 	if (store_pump(m->store, NULL) == 0)
@@ -227,7 +230,8 @@ manager_on_close_tick(evutil_socket_t fd, short what, void *arg)
 	struct manager *m = arg;
 	struct timeval tick = { 0, 20000 };
 
-	bool is_done = m->closes_all ? manager_is_empty(m) : manager_is_quiet(m);
+	bool is_done =
+	    m->closes_all ? manager_is_empty(m) : manager_is_quiet(m);
 
 	if (is_done || clock_mono_ms() > m->close_deadline_ms)
 		manager_on_close(fd, what, m);
@@ -247,10 +251,9 @@ void
 manager_close(
     struct manager *m, bool kill_all, void (*done)(void *arg), void *arg)
 {
-	int64_t limit_ms =
-	    kill_all ? (int64_t)m->conf->session.stop_grace_ms +
-			   MANAGER_CLOSE_MS
-		     : MANAGER_FLUSH_MS;
+	int64_t limit_ms = kill_all ? (int64_t)m->conf->session.stop_grace_ms +
+					  MANAGER_CLOSE_MS
+				    : MANAGER_FLUSH_MS;
 	struct timeval now = { 0, 0 };
 	struct list *pos, *tmp;
 
@@ -270,8 +273,7 @@ manager_close(
 		if (kill_all)
 			session_stop(s);
 		else if (s->is_ready && s->recording_id)
-			manager_flush_recording(
-			    m, s, manager_on_flushed, NULL);
+			manager_flush_recording(m, s, manager_on_flushed, NULL);
 	}
 	evtimer_add(m->close_ev, &now);
 }

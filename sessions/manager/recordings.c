@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "sessions/manager/reindex.h"
 #include "sessions/manager/session.h"
 
 #define RECORDINGS_BATCH 64
@@ -202,6 +203,7 @@ recordings_close_one(const struct store_recording *r, void *arg)
 	recordings_cut(m, r->sandbox, r->session_id, &bytes, &ms);
 	store_recording_finished(m->store, r->id, "truncated", bytes,
 	    (int64_t)ms, clock_wall_ms(), r->gaps);
+	reindex_want(m, r->id, r->session_id);
 	return true;
 }
 

@@ -17,6 +17,7 @@
 #include "conf/conf.h"
 #include "sessions/manager/adopt.h"
 #include "sessions/manager/attachment.h"
+#include "sessions/manager/reindex.h"
 #include "sessions/wire/handoff.h"
 
 struct session *
@@ -91,6 +92,8 @@ session_finish_recording(struct session *s, const char *state)
 	store_recording_finished(store, s->recording_id, state,
 	    s->stats.rec_bytes, (int64_t)s->stats.rec_duration_ms,
 	    clock_wall_ms(), s->stats.rec_gaps);
+	if (s->was_adopted)
+		reindex_want(s->m, s->recording_id, s->id);
 	s->recording_id = 0;
 }
 

@@ -31,6 +31,7 @@ struct manager {
 	struct list leftovers; /* struct leftover */
 	struct list spent;     /* struct spent: files to be removed */
 	struct list handovers; /* struct handover, at the start only */
+	struct list reindexes; /* struct reindex */
 	unsigned n_requests;   /* that were not answered yet */
 	struct event *pump_ev, *sweep_ev, *close_ev;
 	uint16_t next_tag;
@@ -69,8 +70,9 @@ struct session {
 	 * has answered: after a start, or when the link to it ended.
 	 */
 	bool is_ready;
-	bool has_taken;  /* TAKE is sent, the next HELLO is its answer */
-	bool wants_stop; /* as soon as it is ready */
+	bool was_adopted; /* rows of its index may have been lost */
+	bool has_taken;   /* TAKE is sent, the next HELLO is its answer */
+	bool wants_stop;  /* as soon as it is ready */
 	bool is_silence_noted;
 	unsigned n_looks; /* at the lock, since the link ended */
 	int64_t alone_ms; /* monotonic: when it ended */

@@ -28,13 +28,14 @@ enum handoff_section {
 	HANDOFF_SECTIONS
 };
 
-/* Zero-initialise; handoff_release() frees, and closes no descriptor. */
+/* Zero-initialise. */
 struct handoff {
 	struct buf sections[HANDOFF_SECTIONS];
 	int *fds;
 	size_t n_fds, cap;
 };
 
+/* Frees what H holds; closes no descriptor. */
 void handoff_release(struct handoff *h);
 
 /* Appends FD (borrowed; -1 for none) to SECTION and to what is inherited. */

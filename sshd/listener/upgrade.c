@@ -39,8 +39,6 @@
 
 #define UPGRADE_INTERRUPTED "berthd is being upgraded; try again"
 
-extern char **environ;
-
 static void upgrade_on_tick(evutil_socket_t fd, short what, void *arg);
 static void upgrade_on_answer(evutil_socket_t fd, short what, void *arg);
 

@@ -131,6 +131,35 @@ def test_an_end_that_never_reached_the_disk_is_told_again(fresh, box):
     assert (row["status"], row["exit_code"]) == ("exited", 5)
 
 
+def test_index_rows_that_a_crash_lost_are_made_again(fresh, box):
+    """The keeper told them to nobody: when the recording ends, its file is
+    read again.
+    """
+    srv = fresh()
+    term = srv.term(box).ready()
+    srv.kill()
+    term.send("yes 0123456789 | head -c 4000000; echo; echo do''ne\r")
+    term.expect(rb"\ndone\r?\n", deadline=90)
+    srv.start()
+    term.send("exit\r")
+    assert term.wait() == 0
+    rec = srv.recording(box, "complete")
+    with open(rec["path"], "rb") as f:
+        data = f.read()
+
+    def rows():
+        got = srv.sql("SELECT t_ms, offset FROM recording_index WHERE"
+                      f" recording_id = {rec['id']} ORDER BY offset")
+        ends = [0] + [r["offset"] for r in got] + [len(data)]
+        gap = max(b - a for a, b in zip(ends, ends[1:]))
+        return got if gap <= (1 << 20) + 65536 else None
+
+    for r in wait_for(rows, 30, "a row at least every MiB"):
+        event = json.loads(data[r["offset"]:].split(b"\n", 1)[0])
+        assert event[1] == "o" and abs(event[0] * 1000 - r["t_ms"]) < 2
+    wait_for(lambda: not procs.children(srv.proc.pid))
+
+
 def test_orphaned_connections_serve_what_is_open_and_no_more(fresh, box):
     """One sentence for a new channel; gone when the last channel closes."""
     srv = fresh()
