@@ -317,6 +317,16 @@ keeper_advance(struct keeper *k)
 		keeper_want_tick(k);
 }
 
+void
+keeper_abandon(struct keeper *k)
+{
+	if (k->state != STATE_RUNNING)
+		return;
+	log_err("session_abandoned", "why",
+	    "nobody is left who could signal its processes", NULL);
+	event_base_loopbreak(k->base);
+}
+
 /* An event of the keeper's own; never NULL. */
 static struct event *
 keeper_event(struct keeper *k, int fd, short what, event_callback_fn fn)

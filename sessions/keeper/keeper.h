@@ -94,6 +94,13 @@ void keeper_reap(struct keeper *k);
  */
 void keeper_advance(struct keeper *k);
 
+/*
+ * Leaves the session to the manager: this process ends as if it were killed,
+ * but with its recording written. For a leader that runs and cannot be ended
+ * from here; otherwise without effect.
+ */
+void keeper_abandon(struct keeper *k);
+
 /* Looks at everything that waits for time to pass within 250 ms. */
 void keeper_want_tick(struct keeper *k);
 

@@ -252,7 +252,7 @@ signaller_release(struct signaller *s)
 	signaller_init(s);
 }
 
-/* After this the session's processes can only be hung up. */
+/* After this the session's processes are signalled by the manager or not. */
 static int
 signaller_broke(struct signaller *s, int rc)
 {
@@ -260,6 +260,12 @@ signaller_broke(struct signaller *s, int rc)
 	close(s->fd);
 	s->fd = -1;
 	return rc;
+}
+
+bool
+signaller_is_gone(const struct signaller *s)
+{
+	return s->pid > 0 && s->fd < 0;
 }
 
 int

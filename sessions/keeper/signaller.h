@@ -8,6 +8,7 @@
 #ifndef SESSIONS_KEEPER_SIGNALLER_H
 #define SESSIONS_KEEPER_SIGNALLER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -55,6 +56,9 @@ void signaller_release(struct signaller *s);
  * makes no sense, -EPIPE when the process is gone, -ETIMEDOUT when it hangs.
  */
 int signaller_send(struct signaller *s, const struct signaller_request *r);
+
+/* True once it was started and is not there any more, or hangs. */
+bool signaller_is_gone(const struct signaller *s);
 
 /*
  * The process's side: N bytes at P to a request, -EPROTO unless it is one and

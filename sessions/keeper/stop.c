@@ -36,6 +36,9 @@ stop_signal_all(const struct stop *s, const int *sigs, size_t n_sigs)
 	for (size_t i = 0; i < n_sigs; i++)
 		r.signals[i] = sigs[i];
 	n = signaller_send(&s->k->drop.signaller, &r);
+	/* A keeper that cannot end its session leaves that to the manager. */
+	if (signaller_is_gone(&s->k->drop.signaller))
+		keeper_abandon(s->k);
 	return n > 0 ? (size_t)n : 0;
 }
 

@@ -227,6 +227,34 @@ def test_the_signaller_of_an_ordinary_end_is_gone(srv, box, as_root):
                              for p in [keeper, *family]), 10, "nobody left")
 
 
+@pytest.mark.parametrize("by", ["verb", "client"])
+def test_a_session_without_a_signaller_can_be_stopped(srv, box, as_root, by):
+    """It serves on; who must end it and cannot leaves that to the manager,
+    be it asked for or because the only client of a process is gone.
+    """
+    if by == "verb":
+        client = srv.term(box).ready()
+    else:
+        client = srv.spawn(box, "sleep 4322")
+    keeper = keeper_of(srv, box)
+    left = procs.in_session(leader(keeper).pid)
+    [stub] = [p for p in procs.children(keeper.pid)
+              if p.comm == "berth-signaller"]
+    os.kill(stub.pid, signal.SIGKILL)
+    wait_for(lambda: len(procs.children(keeper.pid)) == 1, 10, "its end")
+    if by == "verb":
+        client.send("echo st''ill\r")
+        client.expect(rb"still\r?\n")
+        srv.berth_ok("kill", f"{box}+default")
+    else:
+        client.kill()
+    wait_for(lambda: not any(procs.is_alive(p.pid) for p in [keeper, *left]),
+             15, "all dead")
+    assert srv.row(box)["status"] == "lost"
+    assert "session_abandoned" in srv.log()
+    assert srv.out(box, "echo next") == "next\n"
+
+
 TRAP = """python3 -c '
 import os, signal, subprocess, time
 signal.signal(signal.SIGUSR1, lambda *a: print("go" + "t usr1", flush=True))
