@@ -410,6 +410,21 @@ daemon_close(struct daemon *d)
 	conf_free(d->first);
 }
 
+/* From here there is no way back: the former program and its memory may go. */
+static void
+daemon_leave_past(struct daemon *d, int *handoff_fd)
+{
+	int *fds[] = { handoff_fd, &d->past.program_fd, &d->past.conf_fd };
+
+	if (!d->has_past)
+		return;
+	handoff_inherit(&d->handoff, false);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		if (*fds[i] >= 0)
+			close(take_fd(fds[i]));
+	}
+}
+
 /* Takes over what the environment names; nothing when there is nothing. */
 static int
 daemon_open_past(struct daemon *d, int fd, struct err *e)
@@ -455,8 +470,7 @@ daemon_run(const struct daemon_args *args, struct conf *conf, struct err *e)
 		upgrade_fall_back(
 		    args, handoff_fd, &d.handoff, &d.past, e->msg);
 	if (rc == 0) {
-		if (d.has_past)
-			handoff_inherit(&d.handoff, false);
+		daemon_leave_past(&d, &handoff_fd);
 		daemon_start(&d);
 		event_base_dispatch(d.base);
 		log_info("stopped", NULL);
