@@ -59,7 +59,7 @@ srcs = $(filter-out %/main.c,$(wildcard $(1)/*.c))
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 arch = $(B)/obj/$(subst /,_,$(1)).a
 
-.PHONY: all run test check fuzz bench install clean format unit cflags FORCE
+.PHONY: all run test test-long check fuzz bench install clean format unit cflags FORCE
 .SECONDARY:
 all: $(PROGRAMS:%=$(B)/%)
 
@@ -135,6 +135,14 @@ test:
 	$(Q)$(MAKE) --no-print-directory $(jobs) all
 	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all unit-programs
 	$(Q)scripts/test.sh
+
+# Hours of kills, power cuts, load and valgrind; ONLY="kills" for some of it,
+# BERTH_KILLS, BERTH_CUTS, BERTH_LOAD_S and BERTH_SEED in the environment.
+test-long:
+	$(Q)scripts/deps.sh long
+	$(Q)$(MAKE) --no-print-directory $(jobs) all
+	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all
+	$(Q)ONLY='$(ONLY)' scripts/test.sh long
 
 unit:
 	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all unit-programs

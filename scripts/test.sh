@@ -1,11 +1,12 @@
 #!/bin/bash
 # Runs the tests that are built and counts them: unit tests (build/asan/unit),
 # the corpus of every fuzz target (build/asan/fuzz, one test each), the scripts'
-# own (tests/scripts), black-box tests (tests/blackbox). The last line is
+# own (tests/scripts), black-box tests (tests/blackbox); and, only when asked,
+# what takes long (tests/long). The last line is
 # `N passed, N failed, N skipped`; fails on any failure and on any skip whose
 # reason does not begin with "explained:".
 #
-# Usage: test.sh [unit | scripts | blackbox]
+# Usage: test.sh [unit | scripts | blackbox | long]
 # BERTH_BUILD names another build folder than build/asan.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -216,6 +217,13 @@ run_blackbox() {
 	rm -rf "$home"
 }
 
+# Shows what it does, the seeds of its choices among it. ONLY: -k of pytest.
+run_long() {
+	run_pytest long 14400 "$out/long.xml" "$python" -m pytest -s -rsfE \
+		-p no:cacheprovider --junitxml="$out/long.xml" \
+		${ONLY:+-k "$ONLY"} tests/long
+}
+
 rm -rf "$out"
 mkdir -p "$out"
 case ${1:-all} in
@@ -225,6 +233,7 @@ unit)
 	;;
 scripts) run_scripts ;;
 blackbox) run_blackbox ;;
+long) run_long ;;
 all)
 	run_unit
 	run_corpus
@@ -232,7 +241,7 @@ all)
 	run_blackbox
 	;;
 *)
-	echo "usage: scripts/test.sh [unit | scripts | blackbox]" >&2
+	echo "usage: scripts/test.sh [unit | scripts | blackbox | long]" >&2
 	exit 2
 	;;
 esac
