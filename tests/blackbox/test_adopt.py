@@ -248,6 +248,9 @@ def lost_shell(srv, box):
     term.send("(trap '' HUP TERM; exec sleep 7171) & echo pid=$!\r")
     child = int(term.expect(rb"pid=(\d+)\r?\n").group(1))
     session = srv.sessions(box)[0]
+    # on the disk, so that a recording is there to be looked at
+    path = srv.recording(box)["path"]
+    wait_for(lambda: b"pid=" in open(path, "rb").read())
     return term, session, child
 
 
