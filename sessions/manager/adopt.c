@@ -30,7 +30,10 @@ static const int adopt_look_ms[] = { 5, 20, 50, 100, 300, 1000 };
 /* Ids that a crash may have given out without a row on the disk. */
 #define ADOPT_IDS_SKIPPED 1000
 
-/* The lock file of S; true in *IS_FREE_OUT when no keeper holds it. */
+/*
+ * The lock file of S; true in *IS_FREE_OUT when no keeper holds it. One that
+ * cannot be looked at (no descriptor is free, say) is no free lock.
+ */
 static int
 adopt_open_lock(const struct session *s, bool *is_free_out)
 {
@@ -40,7 +43,7 @@ adopt_open_lock(const struct session *s, bool *is_free_out)
 	snprintf(name, sizeof(name), "%s.lock", s->id);
 	fd = openat(s->m->locks_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	*is_free_out =
-	    fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+	    fd < 0 ? errno == ENOENT : flock(fd, LOCK_EX | LOCK_NB) == 0;
 	return fd;
 }
 

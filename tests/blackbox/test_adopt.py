@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import sqlite3
@@ -484,6 +485,27 @@ def test_a_keeper_that_talks_nonsense_is_asked_again(fresh, box):
     assert srv.sessions(box)[0]["status"] == "running"
     old.close()
     assert srv.row(box, "old")["status"] == "lost"
+
+
+def test_a_lock_that_cannot_be_looked_at_is_not_free(fresh, box):
+    """The link ends while berthd has no descriptor left: nobody is lost."""
+    srv = prepared(fresh, box)
+    old = FakeKeeper(srv, box, version=1)
+    srv.start()
+    old.accept()
+    wait_for(lambda: "session_adopted" in srv.log())
+    pid = srv.proc.pid
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+    old.link.sock.close()
+    time.sleep(1)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+    old.accept()
+    assert srv.sessions(box)[0]["status"] == "running"
+    old.exit(6)
+    assert old.link.recv()[0] == kf.BYE
+    old.close()
+    assert srv.row(box, "old")["exit_code"] == 6
 
 
 def test_locks_of_long_ended_sessions_are_removed(fresh, box):
