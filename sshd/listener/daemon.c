@@ -375,6 +375,7 @@ daemon_start(struct daemon *d)
 	if (geteuid())
 		log_warn("separation", "why", daemon_no_separation, NULL);
 	daemon_prepare_upgrade(d);
+	upgrade_let_signals();
 	if (d->has_past)
 		daemon_tell_upgrade(d);
 	log_info("ready", "addr", addresses, "state", d->conf->server.state_dir,

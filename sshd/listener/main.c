@@ -172,6 +172,14 @@ main_rehearse(const struct main_args *a, struct conf *conf, struct err *e)
 	return rc < 0;
 }
 
+/* The configuration was broken between the rehearsal and the execution. */
+static void
+main_give_back(const struct main_args *a, const struct err *e)
+{
+	log_open("berthd", LOG_ERR, false);
+	upgrade_give_back(&a->daemon, e->msg);
+}
+
 static int
 main_serve(const struct main_args *a, struct conf *conf)
 {
@@ -214,6 +222,8 @@ main(int argc, char **argv)
 		fprintf(stderr, "%s\n", e.msg);
 		if (a.mode == MAIN_REHEARSE)
 			main_rehearse(&a, NULL, &e);
+		else if (a.mode == MAIN_RUN)
+			main_give_back(&a, &e);
 		rc = 1;
 	} else if (a.mode == MAIN_RUN) {
 		rc = main_serve(&a, conf);

@@ -110,19 +110,25 @@ upgrade_argv(const struct daemon_args *args, const char *more)
 	return argv;
 }
 
-/* The directories where a berthd lives, in a word. */
+/* The directories where a berthd lives, behind what it would hand over. */
 static char *
-upgrade_where(const struct conf *conf)
+upgrade_where(const struct conf *conf, unsigned long version)
 {
-	return xasprintf(
-	    "%s:%s", conf->server.state_dir, conf->server.runtime_dir);
+	return xasprintf("%lu:%s:%s", version, conf->server.state_dir,
+	    conf->server.runtime_dir);
 }
 
 int
 upgrade_check_where(const struct conf *conf, const char *where, struct err *e)
 {
-	autofree char *ours = upgrade_where(conf);
+	unsigned long version = strtoul(where, NULL, 10);
+	autofree char *ours = upgrade_where(conf, version);
 
+	if (version < HANDOFF_VERSION_OLDEST || version > HANDOFF_VERSION)
+		return err_set(e, -EPROTO,
+		    "it cannot go on from what this berthd would leave it"
+		    " (version %lu; it reads %u to %u)",
+		    version, HANDOFF_VERSION_OLDEST, HANDOFF_VERSION);
 	return strcmp(ours, where) == 0
 		   ? 0
 		   : err_set(e, -EINVAL,
@@ -133,7 +139,7 @@ upgrade_check_where(const struct conf *conf, const char *where, struct err *e)
 static int
 upgrade_rehearse(struct upgrade *u, struct err *e)
 {
-	autofree char *where = upgrade_where(u->conf);
+	autofree char *where = upgrade_where(u->conf, HANDOFF_VERSION);
 	autofree char *option = xasprintf(UPGRADE_REHEARSE "%s", where);
 	autofree char **argv = upgrade_argv(u->args, option);
 	autoclose int theirs = -1;
@@ -296,6 +302,28 @@ upgrade_named(const char *name)
 	return fd;
 }
 
+/*
+ * What comes between two programs waits until the next one has its handlers: by
+ * default it would end the process, and everybody's connection with it.
+ */
+static void
+upgrade_hold_signals(bool on)
+{
+	static const int held[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR2 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(held); i++)
+		sigaddset(&set, held[i]);
+	sigprocmask(on ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+void
+upgrade_let_signals(void)
+{
+	upgrade_hold_signals(false);
+}
+
 /* Returns only when it did not work. */
 static int
 upgrade_execute(struct upgrade *u)
@@ -315,8 +343,10 @@ upgrade_execute(struct upgrade *u)
 	handoff_inherit(&h, true);
 	fd_set_cloexec(fd, false);
 	upgrade_name(UPGRADE_ENV, fd);
+	upgrade_hold_signals(true);
 	execv(u->args->self, u->args->argv);
 	rc = -errno;
+	upgrade_hold_signals(false);
 	unsetenv(UPGRADE_ENV);
 	handoff_inherit(&h, false);
 	handoff_release(&h);
@@ -335,6 +365,23 @@ upgrade_fall_back(const struct daemon_args *args, int fd,
 	setenv(UPGRADE_WHY_ENV, why, 1);
 	fexecve(past->program_fd, args->argv, environ);
 	log_err("fall_back_failed", "why", strerrordesc_np(errno), NULL);
+}
+
+void
+upgrade_give_back(const struct daemon_args *args, const char *why)
+{
+	struct handoff h = { 0 };
+	struct upgrade_past past;
+	struct err e = { 0 };
+	int fd = args->call->handoff_fd;
+
+	/* The former one tries again, unless that is what we are. */
+	if (fd < 0 || args->call->why_not[0])
+		return;
+	if (handoff_open(fd, &h, &e) == 0 &&
+	    upgrade_load_past(&h, &past, &e) == 0)
+		upgrade_fall_back(args, fd, &h, &past, why);
+	handoff_release(&h);
 }
 
 void

@@ -338,6 +338,75 @@ def test_a_program_that_fails_after_all_gives_way_to_the_old(own, box, as_root):
     assert srv.row(box, "default")["exit_code"] == 6
 
 
+def test_a_configuration_broken_after_the_rehearsal_is_undone(own, box):
+    """An attach holds the upgrade back, and meanwhile somebody saves half a
+    file: the old program comes back with the configuration that it had.
+    """
+    srv = own()
+    before = identity(srv)
+    term = srv.term(box).ready()
+    keeper = next(p for p in procs.children(srv.proc.pid)
+                  if p.comm == "berth-session")
+    os.kill(keeper.pid, signal.SIGSTOP)
+    second = srv.term(box)
+    time.sleep(0.5)
+    good = srv.conf.read_text()
+    answers = []
+    asker = threading.Thread(
+        target=lambda: answers.append(srv.berth("upgrade", timeout=60)))
+    asker.start()
+    time.sleep(1)
+    srv.conf.write_text(good + "\n[nonsense]\nx = 1\n")
+    os.kill(keeper.pid, signal.SIGCONT)
+    asker.join(60)
+    assert answers[0].returncode == 1, answers
+    assert b"nonsense" in answers[0].stderr
+    assert identity(srv) == before
+    srv.conf.write_text(good)
+    assert srv.out(box, "echo login") == "login\n"
+    second.kill()
+    term.send("exit 6\r")
+    assert term.wait() == 6
+
+
+def test_signals_between_two_programs_wait(own, box):
+    """A reload, and a second upgrade, while the new program begins."""
+    srv = own()
+    calls = srv.dir / "calls"
+    real = srv.bin / "berth-sshd.real"
+    (srv.bin / "berth-sshd").rename(real)
+    slow = srv.bin / "berth-sshd"
+    slow.write_text("#!/bin/sh\n[ -n \"$1\" ] || exec %s\necho x >> %s\n"
+                    "sleep 1\nexec %s \"$@\"\n" % (real, calls, real))
+    slow.chmod(0o755)
+    before = identity(srv)
+    term = srv.term(box).ready()
+    answers = []
+    asker = threading.Thread(
+        target=lambda: answers.append(srv.berth("upgrade", timeout=60)))
+    asker.start()
+    wait_for(lambda: calls.exists() and len(calls.read_text()) == 4)
+    os.kill(srv.proc.pid, signal.SIGHUP)
+    os.kill(srv.proc.pid, signal.SIGUSR2)
+    asker.join(60)
+    assert answers[0].returncode == 0, answers
+    wait_for(lambda: srv.log().count(" upgraded ") == 2)
+    assert " reload" in srv.log() and identity(srv) == before
+    term.send("exit 6\r")
+    assert term.wait() == 6
+
+
+def test_a_program_that_reads_no_such_handoff_says_so(own):
+    """A jump over versions is refused while that changes nothing yet."""
+    srv = own()
+    where = f"{srv.state}:{srv.runtime}"
+    for version, status in ((1, 0), (99, 1), (0, 1)):
+        got = run([srv.bin / "berthd", "-c", srv.conf,
+                   f"--rehearse={version}:{where}"])
+        assert got.returncode == status, got
+        assert status == 0 or b"cannot go on" in got.stderr, got
+
+
 def test_e14_children_of_before_are_reaped_afterwards(own, box):
     srv = own()
     terms = [srv.term(f"{box}+{i}").ready() for i in range(3)]
