@@ -215,8 +215,8 @@ main(int argc, char **argv)
 	if (main_print(a.mode))
 		return 0;
 	a.daemon.argv = argv;
-	a.daemon.self = main_self();
 	upgrade_find(&a.call);
+	a.daemon.self = a.call.self ? a.call.self : main_self();
 	a.daemon.call = &a.call;
 	if (main_load(&a, &conf, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);

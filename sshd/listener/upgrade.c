@@ -28,6 +28,7 @@
 #define UPGRADE_ENV      "BERTHD_HANDOFF"
 #define UPGRADE_WHY_ENV  "BERTHD_HANDOFF_FAILED"
 #define UPGRADE_CONF_ENV "BERTHD_HANDOFF_CONF"
+#define UPGRADE_SELF_ENV "BERTHD_HANDOFF_SELF"
 #define UPGRADE_REHEARSE "--rehearse="
 #define UPGRADE_CONSENT  "ok"
 
@@ -363,6 +364,7 @@ upgrade_fall_back(const struct daemon_args *args, int fd,
 	upgrade_name(UPGRADE_ENV, fd);
 	upgrade_name(UPGRADE_CONF_ENV, past->conf_fd);
 	setenv(UPGRADE_WHY_ENV, why, 1);
+	setenv(UPGRADE_SELF_ENV, args->self, 1);
 	fexecve(past->program_fd, args->argv, environ);
 	log_err("fall_back_failed", "why", strerrordesc_np(errno), NULL);
 }
@@ -388,9 +390,12 @@ void
 upgrade_find(struct upgrade_call *out)
 {
 	const char *why = getenv(UPGRADE_WHY_ENV);
+	const char *self = getenv(UPGRADE_SELF_ENV);
 
 	snprintf(out->why_not, sizeof(out->why_not), "%s", why ? why : "");
 	unsetenv(UPGRADE_WHY_ENV);
+	out->self = self ? xstrdup(self) : NULL;
+	unsetenv(UPGRADE_SELF_ENV);
 	out->handoff_fd = upgrade_named(UPGRADE_ENV);
 	out->conf_fd = upgrade_named(UPGRADE_CONF_ENV);
 	if (out->handoff_fd >= 0)

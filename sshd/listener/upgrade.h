@@ -71,9 +71,10 @@ struct upgrade_call {
 	/* When this is the former program again, because the new one failed: */
 	char why_not[256];
 	int conf_fd; /* the configuration that it had, as a file */
+	char *self;  /* and its path, where its file may not lie any more */
 };
 
-/* Reads it, and takes it out of the environment. */
+/* Reads it, and takes it out of the environment. The caller frees self. */
 void upgrade_find(struct upgrade_call *out);
 
 /* Reads what is ours of H; 0, or -EPROTO with a sentence. */

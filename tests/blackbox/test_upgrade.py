@@ -323,6 +323,8 @@ def test_a_program_that_fails_after_all_gives_way_to_the_old(own, box, as_root):
     os.chown(bad, 65534, 65534)
     srv.options["recording.dir"] = bad
     srv.write_conf()
+    # Put aside, not replaced: the path is still where a new one is found.
+    (srv.bin / "berthd").rename(srv.bin / "berthd.old")
     srv.install("9.9.9")
     got = srv.berth("upgrade", timeout=60)
     assert got.returncode == 1 and b"of-somebody-else" in got.stderr, got
