@@ -69,9 +69,7 @@ attach_note_lost(struct request *r)
 		return;
 	if (last.status == SESSION_LOST)
 		snprintf(r->notice, sizeof(r->notice),
-		    "the former session %s was lost, this is a new one; berth"
-		    " rec cat %s shows what was recorded",
-		    ref, last.id);
+		    "the former session %s was lost; this is new", last.id);
 	store_session_release(&last);
 }
 
