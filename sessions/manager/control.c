@@ -524,6 +524,8 @@ control_pause(struct control *c, bool on)
 		struct control_client *cl =
 		    list_entry(pos, struct control_client, node);
 
+		if (!cl->is_eof)
+			event_add(cl->read_ev, NULL);
 		event_active(cl->read_ev, EV_TIMEOUT, 0);
 	}
 }

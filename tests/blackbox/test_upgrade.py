@@ -208,6 +208,34 @@ def test_control_connections_stay(own, box):
         assert f'"pid":{srv.proc.pid}'.encode() in answer
 
 
+def test_a_client_that_asked_much_meanwhile_is_not_forgotten(own, box):
+    """More than fits while requests are held back, and then no upgrade."""
+    import sqlite3
+
+    srv = own()
+    srv.term(box).ready()
+    lock = sqlite3.connect(srv.state / "berth.db", isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    srv.term(box).ready()
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(30)
+        s.connect(str(srv.socket))
+        answers = []
+        asker = threading.Thread(
+            target=lambda: answers.append(srv.berth("upgrade", timeout=60)))
+        asker.start()
+        time.sleep(1.5)
+        line = b'{"verb": "%s"}\n' % (b"x" * 1000)
+        s.sendall(line * 200)
+        asker.join(60)
+        lock.execute("ROLLBACK")
+        lock.close()
+        assert answers[0].returncode == 1 and b"store" in answers[0].stderr
+        got = b""
+        while got.count(b"\n") < 200:
+            got += s.recv(65536)
+
+
 def test_a_second_upgrade_meanwhile_is_refused(own, box):
     srv = own()
     answers = []
