@@ -72,6 +72,17 @@ store_recording_index(
 	store_queue(s, RECORDING_INDEX, v, ARRAY_LEN(v));
 }
 
+void
+store_recording_index_cut(struct store *s, int64_t id, uint64_t bytes)
+{
+	const struct store_value v[] = {
+		store_int(":id", id),
+		store_count(":bytes", bytes),
+	};
+
+	store_queue(s, RECORDING_INDEX_CUT, v, ARRAY_LEN(v));
+}
+
 /* The row that Q stands on, in the order of RECORDING_COLUMNS. */
 static void
 recording_read(sqlite3_stmt *q, struct store_recording *out)

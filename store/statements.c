@@ -126,6 +126,9 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 	    " (recording_id, t_ms, \"offset\")"
 	    " VALUES (:id, :t_ms, :offset)",
 	    .may_drop = true },
+	[RECORDING_INDEX_CUT] = { "recording_index_cut",
+	    "DELETE FROM recording_index"
+	    " WHERE recording_id = :id AND \"offset\" >= :bytes" },
 	[RECORDING_BY_ID] = { "recording_by_id",
 	    RECORDING_COLUMNS "WHERE id = :id" },
 	[RECORDING_BY_SESSION] = { "recording_by_session",

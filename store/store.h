@@ -212,6 +212,9 @@ void store_recording_finished(struct store *s, int64_t id, const char *state,
     uint64_t bytes, int64_t duration_ms, int64_t finished_ms, uint32_t gaps);
 void store_recording_index(
     struct store *s, int64_t id, int64_t t_ms, uint64_t offset);
+
+/* Forgets rows of the index of recording ID that point at BYTES or beyond. */
+void store_recording_index_cut(struct store *s, int64_t id, uint64_t bytes);
 /* By recording id (decimal), session id or unique prefix, or sandbox+name. */
 int store_recording_find(
     struct store *s, const char *ref, struct store_recording *out);

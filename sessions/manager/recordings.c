@@ -155,9 +155,9 @@ recordings_line_ms(int fd, off_t n)
 	return (uint64_t)(t * 1000.0);
 }
 
-/* Cuts the file of SID; true and what is left in the last three. */
+/* Cuts the file of SID; true and what is left in the last two. */
 static bool
-recordings_cut(struct manager *m, const char *sandbox, const char *sid,
+recordings_cut_file(struct manager *m, const char *sandbox, const char *sid,
     uint64_t *bytes_out, uint64_t *duration_ms_out)
 {
 	struct err e = { 0 };
@@ -184,12 +184,21 @@ recordings_cut(struct manager *m, const char *sandbox, const char *sid,
 	return true;
 }
 
+/* Mends recording ID of SID: whole lines, and an index that is in the file. */
+static void
+recordings_cut(struct manager *m, int64_t id, const char *sandbox,
+    const char *sid, uint64_t *bytes_out, uint64_t *duration_ms_out)
+{
+	if (recordings_cut_file(m, sandbox, sid, bytes_out, duration_ms_out))
+		store_recording_index_cut(m->store, id, *bytes_out);
+}
+
 void
 recordings_repair(struct session *s)
 {
 	if (s->recording_id)
-		recordings_cut(s->m, s->sandbox, s->id, &s->stats.rec_bytes,
-		    &s->stats.rec_duration_ms);
+		recordings_cut(s->m, s->recording_id, s->sandbox, s->id,
+		    &s->stats.rec_bytes, &s->stats.rec_duration_ms);
 }
 
 static bool
@@ -200,7 +209,7 @@ recordings_close_one(const struct store_recording *r, void *arg)
 
 	if (strcmp(r->state, "open") != 0 || session_by_id(m, r->session_id))
 		return true;
-	recordings_cut(m, r->sandbox, r->session_id, &bytes, &ms);
+	recordings_cut(m, r->id, r->sandbox, r->session_id, &bytes, &ms);
 	store_recording_finished(m->store, r->id, "truncated", bytes,
 	    (int64_t)ms, clock_wall_ms(), r->gaps);
 	reindex_want(m, r->id, r->session_id);

@@ -475,6 +475,34 @@ see_recording(const struct store_recording *r, void *arg)
 }
 
 static void
+recording_index_is_cut_with_its_file(void **state)
+{
+	struct fixture *f = *state;
+	struct store_recording r = { .format = "asciicast-v2",
+		.state = "open",
+		.path = "/rec/1.cast",
+		.session_id = SID_1 };
+	int64_t cut, other;
+
+	insert(f, SID_1, "a", 0);
+	cut = store_recording_insert(f->store, &r);
+	other = store_recording_insert(f->store, &r);
+	for (int i = 1; i <= 3; i++) {
+		store_recording_index(f->store, cut, i, (uint64_t)i * 100);
+		store_recording_index(f->store, other, i, (uint64_t)i * 100);
+	}
+	store_recording_index_cut(f->store, cut, 200);
+	assert_int_equal(store_pump(f->store, NULL), 0);
+	assert_int_equal(
+	    query_int(f, "SELECT sum(\"offset\") FROM recording_index"
+			 " WHERE recording_id = 1"),
+	    100);
+	assert_int_equal(query_int(f, "SELECT count(*) FROM recording_index"
+				      " WHERE recording_id = 2"),
+	    3);
+}
+
+static void
 recordings_are_found_listed_and_expire(void **state)
 {
 	static const struct {
@@ -566,6 +594,7 @@ main(void)
 		CASE(each_lists_the_living_first),
 		CASE(attachments_open_close_and_go_with_their_session),
 		CASE(end_all_without_a_session_closes_every_row),
+		CASE(recording_index_is_cut_with_its_file),
 		CASE(recordings_are_found_listed_and_expire),
 	};
 
