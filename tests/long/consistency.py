@@ -270,6 +270,8 @@ class Checker:
         if len(data) != r["bytes"]:
             return [f"{r['path']}: {len(data)} bytes, the row has"
                     f" {r['bytes']}"]
+        if not data and r["state"] == "truncated":
+            return self.broken_index(data, r)
         return broken_lines(data, r) + self.broken_index(data, r)
 
     def broken_index(self, data, r):
