@@ -76,6 +76,23 @@ adopt_tell_end(struct session *s, const struct state_file *st)
 	session_exited(s, &st->exited);
 }
 
+/*
+ * What the keeper left running. It wrote the file as a user who may signal
+ * nobody, so the leader is only whom it named before it read a byte from
+ * anybody; the row of one that was just starting does not know that yet.
+ */
+static void
+adopt_stop_rest(struct session *s, const struct state_file *st)
+{
+	if (s->phase == PHASE_STARTING ? leftover_is_of(st)
+				       : s->pid == (pid_t)st->pid)
+		leftover_stop(s->m, st);
+	else if (st->pid)
+		log_warn("leftover_refused", "sid", s->id, "why",
+		    "its keeper named a process that is not the session's",
+		    NULL);
+}
+
 /* The lock of S is free: stores how it ended, or that nobody knows. */
 static void
 adopt_end(struct session *s, int lock_fd)
@@ -87,7 +104,7 @@ adopt_end(struct session *s, int lock_fd)
 			adopt_tell_end(s, &st);
 			return;
 		}
-		leftover_stop(s->m, &st);
+		adopt_stop_rest(s, &st);
 	}
 	recordings_repair(s);
 	session_lost(s, s->phase == PHASE_STARTING
@@ -171,6 +188,22 @@ adopt_look_soon(struct session *s)
 	adopt_arm(s);
 }
 
+/* It started while no manager was there to be told when. */
+static void
+adopt_learn_start(struct session *s)
+{
+	autoclose int lock_fd = -1;
+	struct state_file st;
+	bool is_free;
+
+	if (s->started_ms)
+		return;
+	lock_fd = adopt_open_lock(s, &is_free);
+	s->started_ms = adopt_read_state(s, lock_fd, &st) && st.started_ms
+			    ? (int64_t)st.started_ms
+			    : clock_wall_ms();
+}
+
 static void
 adopt_take(struct session *s, uint64_t seen)
 {
@@ -203,8 +236,10 @@ adopt_on_hello(struct session *s, const struct wire_hello *h)
 	if (s->adopt_ev)
 		event_del(s->adopt_ev);
 	log_info("session_adopted", "sid", s->id, NULL);
-	if (h->state != STATE_STARTING)
+	if (h->state != STATE_STARTING) {
+		adopt_learn_start(s);
 		session_runs(s, (pid_t)h->pid, s->started_ms);
+	}
 	if (s->wants_stop)
 		session_stop(s);
 	request_on_ready(s);
@@ -263,7 +298,6 @@ static void
 adopt_one(struct manager *m, const struct store_session *r)
 {
 	struct session *s = adopt_revive(m, r);
-	struct state_file st;
 	autoclose int lock_fd = -1;
 	bool is_free;
 
@@ -276,8 +310,6 @@ adopt_one(struct manager *m, const struct store_session *r)
 		session_maybe_free(s);
 		return;
 	}
-	if (adopt_read_state(s, lock_fd, &st) && !s->started_ms)
-		s->started_ms = (int64_t)st.started_ms;
 	adopt_look_soon(s);
 	adopt_connect(s);
 }

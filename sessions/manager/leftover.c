@@ -93,6 +93,12 @@ leftover_carries_id(pid_t pid, const char *sid)
 	return found;
 }
 
+bool
+leftover_is_of(const struct state_file *st)
+{
+	return st->pid > 1 && leftover_carries_id((pid_t)st->pid, st->sid);
+}
+
 static bool
 leftover_is_meant(
     const struct process *p, const struct state_file *st, bool has_leader)

@@ -5,6 +5,8 @@
 #ifndef SESSIONS_MANAGER_LEFTOVER_H
 #define SESSIONS_MANAGER_LEFTOVER_H
 
+#include <stdbool.h>
+
 struct manager;
 struct state_file;
 
@@ -15,6 +17,9 @@ struct state_file;
  * to members of its session that carry the session's id in their environment.
  */
 void leftover_stop(struct manager *m, const struct state_file *st);
+
+/* True if the leader that ST names was started for that session. */
+bool leftover_is_of(const struct state_file *st);
 
 /* Kills at once what still waits for its grace. */
 void leftover_release_all(struct manager *m);

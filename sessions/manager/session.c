@@ -206,9 +206,10 @@ session_on_hello(struct session *s, const struct frame *f)
 void
 session_runs(struct session *s, pid_t pid, int64_t started_ms)
 {
-	s->pid = pid;
+	/* What was said before it read a byte from anybody is what counts. */
 	if (s->phase != PHASE_STARTING)
 		return;
+	s->pid = pid;
 	s->phase = PHASE_RUNNING;
 	s->started_ms = started_ms;
 	if (s->start_ev)

@@ -11,6 +11,7 @@ import resource
 import signal
 import socket
 import sqlite3
+import subprocess
 import time
 
 import pytest
@@ -383,6 +384,7 @@ class FakeKeeper:
     def __init__(self, srv, box, version, generation=1):
         self.sid = "ses-00000000000000bb"
         self.version, self.generation = version, generation
+        self.link = None
         home = srv.runtime / "sessions"
         self.lock = os.open(home / f"{self.sid}.lock",
                             os.O_CREAT | os.O_RDWR, 0o600)
@@ -418,9 +420,25 @@ class FakeKeeper:
                        + bytes(4) + (2).to_bytes(8, "big") + bytes(44) + b"\0")
 
     def close(self):
-        self.link.sock.close()
+        if self.link:
+            self.link.sock.close()
         self.sock.close()
         os.close(self.lock)
+
+
+    def write_state(self, pid, started_ms):
+        """The lock file of a keeper that runs; sessions/wire/state_file.h."""
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+            boot = f.read().strip()
+        start = procs.get(pid).start if pid else 0
+        data = b"brth" + (1).to_bytes(4, "big") + kf._str(self.sid)
+        data += kf._str(boot) + bytes(12) + pid.to_bytes(4, "big")
+        data += start.to_bytes(8, "big") + started_ms.to_bytes(8, "big")
+        data += b"\0" + bytes(4) + bytes(4)
+        total = 2166136261
+        for c in data:
+            total = (total ^ c) * 16777619 & 0xffffffff
+        os.pwrite(self.lock, data + total.to_bytes(4, "big"), 0)
 
 
 def prepared(fresh, box):
@@ -485,6 +503,57 @@ def test_a_keeper_that_talks_nonsense_is_asked_again(fresh, box):
     assert srv.sessions(box)[0]["status"] == "running"
     old.close()
     assert srv.row(box, "old")["status"] == "lost"
+
+
+@pytest.mark.parametrize("status", ["running", "creating"])
+def test_a_keeper_cannot_have_others_killed(fresh, box, status):
+    """What was taken over writes a stranger's pid into its lock and goes."""
+    srv = prepared(fresh, box)
+    innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        old = FakeKeeper(srv, box, version=2)
+        with sqlite3.connect(srv.state / "berth.db") as db:
+            db.execute("UPDATE session SET status = ? WHERE id = ?",
+                       (status, old.sid))
+        db.close()
+        old.write_state(innocent.pid, 5)
+        old.close()
+        srv.start()
+        row = srv.row(box, "old")
+        assert row["status"] == {"running": "lost"}.get(status, "failed")
+        time.sleep(1.5)
+        assert innocent.poll() is None
+        assert "leftover_refused" in srv.log()
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["told", "not told"])
+def test_a_start_that_nobody_saw_has_its_time(fresh, box, knows):
+    """It began between two managers: the time is in its lock, if anywhere."""
+    srv = prepared(fresh, box)
+    old = FakeKeeper(srv, box, version=2)
+    with sqlite3.connect(srv.state / "berth.db") as db:
+        db.execute("UPDATE session SET status = 'creating', pid = NULL,"
+                   " started_ms = NULL WHERE id = ?", (old.sid,))
+    db.close()
+    began = int(time.time() * 1000)
+    srv.start()
+    old.accept()
+    assert old.link.recv()[0] == kf.TAKE
+    if knows:
+        old.write_state(os.getpid(), began + 7)
+    old.hello()
+    old.link.send(kf.VIEWERS, 0, 0, bytes(4))
+    row = wait_for(lambda: [r for r in srv.sql(
+        "SELECT * FROM session WHERE name = 'old' AND status = 'running'")])[0]
+    if knows:
+        assert row["started_ms"] == began + 7
+    assert 0 <= row["started_ms"] - began < 60000
+    old.exit(0)
+    assert old.link.recv()[0] == kf.BYE
+    old.close()
 
 
 def test_a_lock_that_cannot_be_looked_at_is_not_free(fresh, box):
