@@ -36,6 +36,9 @@ store_attachment_insert(struct store *s, const struct store_attachment *r)
 void
 store_attachment_restore(struct store *s, const struct store_attachment *r)
 {
+	/* No more ids than that can have been given out and got lost. */
+	if (r->id < 1 || r->id > s->next_attachment + STORE_QUEUE_MAX)
+		return;
 	if (r->id >= s->next_attachment)
 		s->next_attachment = r->id + 1;
 	attachment_queue(s, r->id, r);
@@ -48,10 +51,11 @@ store_attachment_skip_ids(struct store *s, int64_t n)
 }
 
 void
-store_attachment_ended(struct store *s, int64_t id, int64_t now_ms,
-    uint64_t bytes_out, uint64_t bytes_in, uint32_t resyncs)
+store_attachment_ended(struct store *s, const char *session_id, int64_t id,
+    int64_t now_ms, uint64_t bytes_out, uint64_t bytes_in, uint32_t resyncs)
 {
 	const struct store_value v[] = {
+		store_text(":session_id", session_id),
 		store_int(":id", id),
 		store_int(":now_ms", now_ms),
 		store_count(":bytes_out", bytes_out),

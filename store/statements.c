@@ -91,7 +91,8 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 	    "UPDATE attachment"
 	    " SET detached_ms = coalesce(detached_ms, :now_ms),"
 	    " bytes_out = :bytes_out, bytes_in = :bytes_in,"
-	    " resyncs = :resyncs WHERE id = :id" },
+	    " resyncs = :resyncs"
+	    " WHERE id = :id AND session_id = :session_id" },
 	[ATTACHMENT_END_ALL] = { "attachment_end_all",
 	    "UPDATE attachment SET detached_ms = :now_ms"
 	    " WHERE detached_ms IS NULL"

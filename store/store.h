@@ -174,14 +174,17 @@ struct store_attachment {
  */
 int64_t store_attachment_insert(
     struct store *s, const struct store_attachment *r);
-/* Queued: a row that another process gave an id; nothing if there is one. */
+/*
+ * Queued: a row that another process gave an id; nothing if there is one, or if
+ * no id can be so high.
+ */
 void store_attachment_restore(
     struct store *s, const struct store_attachment *r);
 /* The next N ids are not given out: a crash may have used them. */
 void store_attachment_skip_ids(struct store *s, int64_t n);
-/* Queued. */
-void store_attachment_ended(struct store *s, int64_t id, int64_t now_ms,
-    uint64_t bytes_out, uint64_t bytes_in, uint32_t resyncs);
+/* Queued; nothing when the row is of another session. */
+void store_attachment_ended(struct store *s, const char *session_id, int64_t id,
+    int64_t now_ms, uint64_t bytes_out, uint64_t bytes_in, uint32_t resyncs);
 /* Queued: closes every open row of the session, or of all if ID is NULL. */
 void store_attachment_end_all(struct store *s, const char *id, int64_t now_ms);
 /* Open rows only, by attached_ms; sees queued rows because it pumps first. */

@@ -67,7 +67,7 @@ adopt_tell_end(struct session *s, const struct state_file *st)
 	for (uint32_t i = 0; i < st->n_left; i++) {
 		const struct wire_left *l = &st->left[i];
 
-		store_attachment_ended(store, (int64_t)l->attachment,
+		store_attachment_ended(store, s->id, (int64_t)l->attachment,
 		    (int64_t)l->left_ms, l->bytes_out, l->bytes_in, l->resyncs);
 	}
 	if (s->phase == PHASE_STARTING && st->started_ms)

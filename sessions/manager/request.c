@@ -261,8 +261,8 @@ request_on_ack(struct session *s, uint16_t tag, bool attached)
 		request_attached(r);
 		return;
 	}
-	store_attachment_ended(r->m->store, (int64_t)r->viewer.attachment,
-	    clock_wall_ms(), 0, 0, 0);
+	store_attachment_ended(r->m->store, s->id,
+	    (int64_t)r->viewer.attachment, clock_wall_ms(), 0, 0, 0);
 	close(take_fd(&r->client_fd));
 	if (r->is_shell)
 		request_wait(r, REQUEST_END, MANAGER_START_MS);

@@ -265,7 +265,7 @@ session_on_viewer_gone(struct session *s, const struct frame *f)
 		return -EPROTO;
 	if (s->n_attached)
 		s->n_attached--;
-	store_attachment_ended(s->m->store, (int64_t)l.attachment,
+	store_attachment_ended(s->m->store, s->id, (int64_t)l.attachment,
 	    l.left_ms ? (int64_t)l.left_ms : clock_wall_ms(), l.bytes_out,
 	    l.bytes_in, l.resyncs);
 	return 0;
@@ -362,7 +362,7 @@ session_close_stale(const struct store_attachment *a, void *arg)
 		if (v->ids[i] == (uint64_t)a->id)
 			return true;
 	}
-	store_attachment_ended(v->s->m->store, a->id, clock_wall_ms(),
+	store_attachment_ended(v->s->m->store, v->s->id, a->id, clock_wall_ms(),
 	    a->bytes_out, a->bytes_in, a->resyncs);
 	return true;
 }

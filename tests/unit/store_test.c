@@ -422,10 +422,11 @@ attachments_open_close_and_go_with_their_session(void **state)
 	store_attachment_each_open(f->store, see_attachment, &open);
 	assert_int_equal(open.n, 2);
 	assert_string_equal(open.ids[0], "bob/box/a");
-	store_attachment_ended(f->store, first, 20, 7, 8, 2);
+	store_attachment_ended(f->store, SID_2, first, 15, 1, 1, 1);
+	store_attachment_ended(f->store, SID_1, first, 20, 7, 8, 2);
 	store_attachment_end_all(f->store, SID_1, 30);
 	/* What a viewer reports after the sweep keeps the first end. */
-	store_attachment_ended(f->store, next, 40, 1, 1, 0);
+	store_attachment_ended(f->store, SID_1, next, 40, 1, 1, 0);
 	store_attachment_each_open(f->store, see_attachment, &later);
 	assert_int_equal(later.n, 0);
 	assert_int_equal(
@@ -445,6 +446,27 @@ attachments_open_close_and_go_with_their_session(void **state)
 	insert(f, SID_2, "a", 1);
 	snprintf(a.session_id, sizeof(a.session_id), SID_2);
 	assert_int_equal(store_attachment_insert(f->store, &a), next + 1);
+}
+
+static void
+attachments_restored_have_ids_that_can_be(void **state)
+{
+	static const int64_t ids[] = { INT64_MAX, INT64_MAX - 1, INT64_MIN, -1,
+		0, 1 };
+	struct fixture *f = *state;
+	struct store_attachment a = { .session_id = SID_1,
+		.identity = "ada",
+		.role = "owner",
+		.attached_ms = 10 };
+
+	insert(f, SID_1, "a", 1);
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		a.id = ids[i];
+		store_attachment_restore(f->store, &a);
+	}
+	assert_int_equal(store_attachment_insert(f->store, &a), 2);
+	assert_int_equal(store_pump(f->store, NULL), 0);
+	assert_int_equal(query_int(f, "SELECT sum(id) FROM attachment"), 1 + 2);
 }
 
 static void
@@ -593,6 +615,7 @@ main(void)
 		CASE(find_takes_id_prefix_and_name),
 		CASE(each_lists_the_living_first),
 		CASE(attachments_open_close_and_go_with_their_session),
+		CASE(attachments_restored_have_ids_that_can_be),
 		CASE(end_all_without_a_session_closes_every_row),
 		CASE(recording_index_is_cut_with_its_file),
 		CASE(recordings_are_found_listed_and_expire),
