@@ -17,6 +17,9 @@
 /* FRAME_ERROR to a manager that may not take over: `refused` of berth(1). */
 #define MANAGER_LINK_REFUSED 5
 
+/* Bytes of FRAME_VIEWERS with labels; as much is left for 40000 without. */
+#define MANAGER_LINK_LABELS (FRAME_MAX / 2)
+
 static void
 manager_link_send_hello(struct manager_link *m, struct wire *w)
 {
@@ -139,7 +142,10 @@ manager_link_left(struct manager_link *m, const struct wire_left *left)
 	m->left[m->n_left++] = *left;
 }
 
-/* Everybody who is attached now. */
+/*
+ * Everybody who is attached now. Clients have a say in how long labels are: of
+ * so many that they do not fit a frame, the rest goes without.
+ */
 static void
 manager_link_send_viewers(struct manager_link *m)
 {
@@ -154,7 +160,8 @@ manager_link_send_viewers(struct manager_link *m)
 		struct viewer *v = list_entry(pos, struct viewer, node);
 
 		buf_put_u64(&b, v->attachment);
-		buf_put_str(&b, v->label);
+		buf_put_str(
+		    &b, buf_len(&b) < MANAGER_LINK_LABELS ? v->label : NULL);
 	}
 	manager_link_send(m, FRAME_VIEWERS, 0, 0, &b);
 	buf_release(&b);

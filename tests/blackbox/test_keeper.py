@@ -530,6 +530,24 @@ def test_a_manager_of_no_higher_generation_is_refused(keeper):
     assert k.ask(kf.SET_SIZE, 0, bytes([0, 0, 0, 91, 0, 0, 0, 30]))
 
 
+def test_labels_that_fill_no_frame_are_left_out(keeper):
+    """530 viewers with the longest label: the next manager hears of all."""
+    k = keeper()
+    k.started()
+    for _ in range(530):
+        assert k.attach(label="x" * 2048).is_attached
+    k.drop_manager()
+    assert k.adopt()
+    payload = k.wait(kf.VIEWERS)[3]
+    assert int.from_bytes(payload[:4], "big") == 530
+    labels, at = [], 4
+    while at < len(payload):
+        n = int.from_bytes(payload[at + 8:at + 12], "big")
+        labels.append(n)
+        at += 12 + n
+    assert len(labels) == 530 and labels[0] == 2048 and labels[-1] == 0
+
+
 def test_a_later_manager_takes_over_from_one_that_is_still_there(keeper):
     k = keeper(sh("cat"))
     k.started()
