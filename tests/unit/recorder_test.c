@@ -1,5 +1,5 @@
 /*
- * The recorder: what reaches the file and in which order. CASES D1, D2, D3, D8,
+ * The recorder: what reaches the file and in which order. CASES D1, D2, D3,
  * D10.
  */
 #include "tests/unit/recorder_fixture.h"
