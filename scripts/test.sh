@@ -209,7 +209,7 @@ run_ordinary() {
 
 run_blackbox() {
 	local home
-	run_pytest blackbox 660 "$out/blackbox.xml" "${pytest[@]}" -n 2 \
+	run_pytest blackbox 720 "$out/blackbox.xml" "${pytest[@]}" -n 2 \
 		--junitxml="$out/blackbox.xml" tests/blackbox
 	[ "$(id -u)" = 0 ] || return
 	home=$(mktemp -d /tmp/berth-ordinary.XXXXXX)
