@@ -13,6 +13,13 @@
 
 #define HANDOVER_SESSION_MAX (64U << 20)
 
+/* Of a keeper: gone quiet, with a link, or gone quiet and to be stopped. */
+enum handover_link {
+	HANDOVER_AWAY,
+	HANDOVER_READY,
+	HANDOVER_STOP
+};
+
 /* A session as its section tells it. */
 struct handover {
 	struct list node; /* of manager->handovers */
@@ -20,6 +27,7 @@ struct handover {
 	int pidfd;
 	uint8_t phase;
 	uint64_t started_ms, n_attached;
+	uint8_t link;    /* enum handover_link */
 	struct buf wire; /* for handoff_take_wire() */
 };
 
@@ -41,7 +49,9 @@ handover_save_session(struct handoff *h, const struct session *s)
 	buf_put_u8(b, (uint8_t)s->phase);
 	buf_put_u64(b, (uint64_t)s->started_ms);
 	buf_put_u64(b, s->n_attached);
-	buf_put_u8(b, s->is_ready);
+	buf_put_u8(b, s->is_ready     ? HANDOVER_READY
+		      : s->wants_stop ? HANDOVER_STOP
+				      : HANDOVER_AWAY);
 	if (s->is_ready)
 		handoff_put_wire(h, HANDOFF_MANAGER, &s->wire);
 }
@@ -101,7 +111,8 @@ handover_load(struct manager *m, const struct handoff *h)
 		o->phase = reader_u8(&r);
 		o->started_ms = reader_u64(&r);
 		o->n_attached = reader_u64(&r);
-		if (reader_u8(&r))
+		o->link = reader_u8(&r);
+		if (o->link == HANDOVER_READY)
 			handover_load_wire(&r, &o->wire);
 		if (o->phase > PHASE_ENDED)
 			r.failed = true;
@@ -138,6 +149,7 @@ handover_resume(struct session *s)
 		r = reader_over(buf_head(&o->wire), buf_len(&o->wire));
 		is_resumed = session_continue(s, &r);
 	}
+	s->wants_stop = o->link == HANDOVER_STOP;
 	if (is_resumed) {
 		s->is_ready = true;
 		s->n_attached = (unsigned)o->n_attached;

@@ -132,6 +132,24 @@ def test_an_attach_under_way_is_not_cut(own, box):
     assert term.wait() == 2 and second.wait() == 2
 
 
+def test_a_stop_that_was_promised_outlives_an_upgrade(own, box):
+    """The keeper of a session to be killed is silent until afterwards."""
+    srv = own()
+    srv.term(box).ready()
+    session = srv.sessions(box)[0]
+    keeper = next(p for p in procs.children(srv.proc.pid)
+                  if p.comm == "berth-session")
+    srv.kill()
+    os.kill(keeper.pid, signal.SIGSTOP)
+    try:
+        srv.start()
+        srv.berth_ok("kill", session["id"])
+        upgrade(srv)
+    finally:
+        os.kill(keeper.pid, signal.SIGCONT)
+    assert srv.row(box)["status"] == "killed"
+
+
 def test_sigusr2_does_it_too(own, box):
     srv = own()
     term = srv.term(box).ready()
