@@ -25,10 +25,11 @@ buf_len(const struct buf *b)
 	return b->end - b->start;
 }
 
+/* NULL when there never was anything. */
 static inline const uint8_t *
 buf_head(const struct buf *b)
 {
-	return b->data + b->start;
+	return b->start ? b->data + b->start : b->data;
 }
 
 /* Frees the memory and leaves B empty and usable. */

@@ -100,8 +100,9 @@ state_file_decode(const uint8_t *p, size_t n, struct state_file *out)
 	out->started_ms = reader_u64(&r);
 	out->has_exited = reader_u8(&r);
 	part = reader_bytes(&r, STATE_FILE_MAX, &len);
-	if (out->has_exited && part &&
-	    wire_exited_decode(part, len, &out->exited) < 0)
+	if (part &&
+	    (out->has_exited ? wire_exited_decode(part, len, &out->exited) < 0
+			     : len > 0))
 		return -EPROTO;
 	out->n_left = reader_u32(&r);
 	if (out->n_left > STATE_FILE_LEFT_MAX)
