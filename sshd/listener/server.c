@@ -103,7 +103,7 @@ server_on_rested(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (!s->is_stopping)
+	if (!s->is_stopping && !s->is_paused)
 		server_listen(s, true);
 }
 
@@ -235,7 +235,7 @@ server_on_slot_free(struct server *s)
 {
 	struct list *pos, *tmp;
 
-	if (s->is_stopping)
+	if (s->is_stopping || s->is_paused)
 		return;
 	list_for_each (pos, tmp, &s->waiting) {
 		struct server_waiter *w =
@@ -263,7 +263,7 @@ server_on_wait_tick(evutil_socket_t fd, short what, void *arg)
 		struct server_waiter *w =
 		    list_entry(pos, struct server_waiter, node);
 
-		if (now < w->until_ms && now < w->last_ms)
+		if (s->is_paused || (now < w->until_ms && now < w->last_ms))
 			continue;
 		server_turn_away(
 		    s, w->fd, (struct sockaddr *)&w->sa, LIMITS_SOURCE);
@@ -412,6 +412,8 @@ server_load(struct server *s, const struct handoff *h)
 	n = reader_u32(&r);
 	while (n-- > 0 && !r.failed)
 		connection_load(s, &r);
+	/* A login may have ended while everything was at rest. */
+	server_on_slot_free(s);
 	return reader_done(&r) ? 0 : -EPROTO;
 }
 
@@ -422,9 +424,11 @@ server_pause(struct server *s, bool on)
 
 	if (on)
 		evtimer_del(s->rest_ev);
+	s->is_paused = on;
 	server_listen(s, !on);
 	list_for_each (pos, tmp, &s->connections)
 		connection_pause(list_entry(pos, struct connection, node), on);
+	server_on_slot_free(s);
 }
 
 int

@@ -48,7 +48,7 @@ struct server {
 	size_t n_fds;
 	struct event *rest_ev; /* pending while out of descriptors */
 	struct event *wait_ev; /* ticks while somebody waits */
-	bool is_stopping;
+	bool is_stopping, is_paused;
 };
 
 /*

@@ -420,7 +420,8 @@ upgrade_on_tick(evutil_socket_t fd, short what, void *arg)
 	if (is_late)
 		manager_fail_all(u->manager, UPGRADE_INTERRUPTED);
 	rc = store_pump(u->store, &e);
-	if (!is_late && (rc < 0 || !manager_is_quiet(u->manager))) {
+	/* What is answered from the loop goes out before anything else. */
+	if (!manager_is_quiet(u->manager) || (!is_late && rc < 0)) {
 		upgrade_arm(u, UPGRADE_TICK_MS);
 		return;
 	}
