@@ -89,8 +89,8 @@ void upgrade_fall_back(const struct daemon_args *args, int fd,
     const struct handoff *h, const struct upgrade_past *past, const char *why);
 
 /*
- * The same for one that fails before it has taken anything over. Returns also when
- * nobody was there before, or the former one itself is what fails.
+ * The same for one that fails before it has taken anything over. Returns also
+ * when nobody was there before, or the former one itself is what fails.
  */
 void upgrade_give_back(const struct daemon_args *args, const char *why);
 
@@ -101,8 +101,8 @@ void upgrade_let_signals(void);
 void upgrade_rehearsed(const char *why_not);
 
 /*
- * -EINVAL with a sentence if CONF would move the berthd that lives WHERE, -EPROTO
- * if this program could not read what that one would hand over.
+ * -EINVAL with a sentence if CONF would move the berthd that lives WHERE,
+ * -EPROTO if this program could not read what that one would hand over.
  */
 int upgrade_check_where(
     const struct conf *conf, const char *where, struct err *e);
