@@ -98,7 +98,7 @@ class House:
                       for n in range(NAMES)]
         self.viewers = []
         self.joined = 0
-        self.dirty, self.fds = [], []
+        self.kinds, self.dirty, self.fds = [], [], []
 
     def open(self):
         for user in self.users:
@@ -122,8 +122,8 @@ class House:
                  "a number for everybody")
 
     def replace_one(self):
-        """Somebody leaves, somebody else comes to the same session."""
-        viewer = self.rng.choice(self.viewers)
+        """Somebody who was in leaves, somebody else comes to the session."""
+        viewer = self.rng.choice([v for v in self.viewers if v.numbers.last])
         self.viewers.remove(viewer)
         viewer.leave()
         assert not viewer.numbers.wrong, viewer.numbers.wrong
@@ -140,10 +140,10 @@ class House:
         """Only with everybody in: what comes and goes is not counted."""
         self.wait_heard()
         family = Family(self.srv)
-        pids = [self.srv.proc.pid]
-        pids += [p.pid for p in family.keepers.values()]
-        pids += [p.pid for p in family.sshds]
-        self.dirty.append(sum(private_dirty_kib(pid) for pid in pids))
+        kinds = ([self.srv.proc], family.keepers.values(), family.sshds)
+        self.kinds.append([sum(private_dirty_kib(p.pid) for p in kind)
+                           for kind in kinds])
+        self.dirty.append(sum(self.kinds[-1]))
         self.fds.append(procs.fd_count(self.srv.proc.pid))
 
     def run(self):
@@ -193,7 +193,8 @@ def check_flat(house):
     last = statistics.median(house.dirty[-third:])
     print(f"Private_Dirty KiB: first {house.dirty[0]}, middle {middle:.0f},"
           f" last {last:.0f}; descriptors {min(house.fds)} to"
-          f" {max(house.fds)}; {house.joined} clients")
+          f" {max(house.fds)}; {house.joined} clients; berthd, keepers,"
+          f" connections: {house.kinds[0]} to {house.kinds[-1]}")
     assert last <= middle * GROWTH + SLACK_KIB
     assert (max(house.fds[-third:])
             <= max(house.fds[third: 2 * third]) + SLACK_FDS)
