@@ -101,7 +101,8 @@ class Watched(Server):
 
     def __init__(self, **options):
         super().__init__(
-            start=False, server__login_grace=f"{SLOW}s", **options)
+            start=False, build=BUILD, server__login_grace=f"{SLOW}s",
+            **options)
         self.reports = self.dir / "reports"
         self.reports.mkdir()
         self.reports.chmod(0o1777)
@@ -130,7 +131,6 @@ class Watched(Server):
 
 @pytest.fixture
 def watched(monkeypatch):
-    monkeypatch.setattr(berth, "BUILD", BUILD)
     monkeypatch.setattr(berth, "DEADLINE", SLOW)
     build()
     pidfds = Pidfds()
@@ -190,6 +190,19 @@ def restart(srv):
     srv.start(SLOW)
 
 
+def upgrade(srv):
+    """Executed in place, with people on it; valgrind follows."""
+    term = srv.term("memory+upgrade", deadline=SLOW).ready()
+    for _ in range(2):
+        assert srv.berth_ok("upgrade", timeout=SLOW).startswith("berthd was")
+    term.send("echo stays_$((1+1))\r")
+    term.expect(rb"stays_2\r\n")
+    done = srv.ssh("memory", "exit 4", timeout=SLOW)
+    assert done.returncode == 4
+    term.send("exit 5\r")
+    assert term.wait() == 5
+
+
 def check(srv):
     bad = srv.findings()
     if bad:
@@ -208,6 +221,7 @@ def test_valgrind_finds_nothing_in_any_process(watched):
     one = share(watched, box)
     execs(watched, box)
     administer(watched, box)
+    upgrade(watched)
     restart(watched)
     again = watched.term(box, deadline=SLOW)
     again.send("echo adopted_$((1+1))\r")
@@ -223,5 +237,5 @@ def test_valgrind_finds_nothing_in_any_process(watched):
     last.expect(rb"there_2\r\n")
     assert watched.stop(SLOW) == 0
     wait_for(lambda: not berth.procs.strays(
-        str(watched.dir), berth.BUILD, []), SLOW, "nobody left")
+        str(watched.dir), BUILD, []), SLOW, "nobody left")
     check(watched)
