@@ -11,7 +11,7 @@ V         ?=
 B         := $(if $(SAN),build/asan,build)
 Q         := $(if $(V),,@)
 
-DIRS := base conf store sandbox sessions/wire sessions/keeper \
+DIRS := base conf store screen sandbox sessions/wire sessions/keeper \
 	sessions/manager sshd/listener sshd/connection cli
 PROGRAMS := berthd berth-sshd berth-session berth
 
@@ -23,14 +23,14 @@ main_berth         := cli
 dirs_berthd        := sshd/listener sessions/manager sandbox store conf \
 	sessions/wire base
 dirs_berth-sshd    := sshd/connection sessions/wire base
-dirs_berth-session := sessions/keeper sessions/wire base
+dirs_berth-session := sessions/keeper sessions/wire screen base
 dirs_berth         := cli conf sessions/wire base
 
 pkgs_berthd        := libevent_core sqlite3 inih jansson libsodium
 pkgs_berth-sshd    := libssh libevent_core
-pkgs_berth-session := libevent_core
+pkgs_berth-session := libevent_core libutf8proc
 pkgs_berth         := jansson inih
-ALL_PKGS := libssh $(pkgs_berthd) cmocka
+ALL_PKGS := libssh $(pkgs_berthd) libutf8proc cmocka
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 \

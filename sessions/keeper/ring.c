@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sessions/keeper/vt_scan.h"
+#include "screen/vt_scan.h"
 
 #define RING_MIN   (16U << 10)
 #define RING_STEPS 256

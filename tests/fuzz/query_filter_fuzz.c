@@ -6,8 +6,8 @@
  */
 #include <stdbool.h>
 
-#include "sessions/keeper/query_filter.h"
-#include "sessions/keeper/query_match.h"
+#include "screen/query_filter.h"
+#include "screen/query_match.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FILTER_PIECES 32

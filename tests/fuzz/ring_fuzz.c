@@ -5,8 +5,8 @@
  */
 #include <stdbool.h>
 
+#include "screen/vt_scan.h"
 #include "sessions/keeper/ring.h"
-#include "sessions/keeper/vt_scan.h"
 #include "tests/fuzz/fuzz.h"
 
 #define RING_HISTORY (256U << 10)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sessions/keeper/query_filter.h"
+#include "screen/query_filter.h"
 #include "tests/unit/unit.h"
 
 static const char *const query_asking[] = {

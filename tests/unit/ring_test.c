@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "screen/vt_scan.h"
 #include "sessions/keeper/ring.h"
-#include "sessions/keeper/vt_scan.h"
 #include "tests/unit/unit.h"
 
 #define RING_TEST_MAX (64U << 10)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sessions/keeper/vt_scan.h"
+#include "screen/vt_scan.h"
 #include "tests/unit/unit.h"
 
 struct vt_scan_row {

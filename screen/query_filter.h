@@ -5,13 +5,13 @@
  * `CSI ? u`, window reports (CSI 11-21 t), ENQ, whatever the split. Everything
  * else passes as it is. No allocation.
  */
-#ifndef SESSIONS_KEEPER_QUERY_FILTER_H
-#define SESSIONS_KEEPER_QUERY_FILTER_H
+#ifndef SCREEN_QUERY_FILTER_H
+#define SCREEN_QUERY_FILTER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sessions/keeper/vt_scan.h"
+#include "screen/vt_scan.h"
 
 /*
  * An unfinished sequence is held back up to this. A longer one passes, unless

@@ -4,11 +4,11 @@
  * is not a sequence passes at once. C0 controls inside a dropped sequence are
  * given out, for terminals execute them, except ENQ, which is a query itself.
  */
-#include "sessions/keeper/query_filter.h"
+#include "screen/query_filter.h"
 
 #include <string.h>
 
-#include "sessions/keeper/query_match.h"
+#include "screen/query_match.h"
 
 #define QUERY_ENQ 0x05
 #define QUERY_CAN 0x18

@@ -2,8 +2,8 @@
  * Which escape sequences and control strings make a terminal answer: the table
  * behind the query filter. Pure.
  */
-#ifndef SESSIONS_KEEPER_QUERY_MATCH_H
-#define SESSIONS_KEEPER_QUERY_MATCH_H
+#ifndef SCREEN_QUERY_MATCH_H
+#define SCREEN_QUERY_MATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * sequence and control string? Paul Williams' DEC-ANSI state machine without
  * its actions, UTF-8 aware, C1 controls only in their UTF-8 form. Pure.
  */
-#ifndef SESSIONS_KEEPER_VT_SCAN_H
-#define SESSIONS_KEEPER_VT_SCAN_H
+#ifndef SCREEN_VT_SCAN_H
+#define SCREEN_VT_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * the kitty and iTerm2 protocol pages. A list that mixes settings and questions
  * counts as a question as a whole.
  */
-#include "sessions/keeper/query_match.h"
+#include "screen/query_match.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * every session, so plain text goes a word at a time and only the rest passes
  * the table.
  */
-#include "sessions/keeper/vt_scan.h"
+#include "screen/vt_scan.h"
 
 #include <string.h>
 
