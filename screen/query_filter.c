@@ -1,5 +1,5 @@
 /*
- * The query filter of a replay; see query_filter.h. Every sequence is held
+ * The query filter; see query_filter.h. Every sequence is held
  * until it is whole, judged by query_match(), then given out or dropped. What
  * is not a sequence passes at once. C0 controls inside a dropped sequence are
  * given out, for terminals execute them, except ENQ, which is a query itself.
@@ -25,7 +25,8 @@ enum query_mode {
 void
 query_filter_init(struct query_filter *f)
 {
-	f->n_held = 0;
+	f->n_held = f->n_late = 0;
+	f->on_query = NULL;
 	f->scan = (struct vt_scan){ 0 };
 	f->shown = (struct vt_scan){ 0 };
 	f->mode = QUERY_HOLD;
@@ -38,14 +39,32 @@ query_filter_hold(struct query_filter *f, uint8_t c)
 	f->held[f->n_held++] = c;
 }
 
-/* Gives out what is held. */
+static void
+query_filter_forget(struct query_filter *f)
+{
+	f->n_held = f->n_late = 0;
+}
+
+/* Takes the last byte held back. True if it was given out already. */
+static bool
+query_filter_unhold(struct query_filter *f)
+{
+	bool was_late = f->n_late == f->n_held;
+
+	f->n_held--;
+	f->n_late -= was_late;
+	return was_late;
+}
+
+/* Gives out what of the held bytes is not yet. */
 static uint8_t *
 query_filter_flush(struct query_filter *f, uint8_t *out)
 {
-	memcpy(out, f->held, f->n_held);
-	out += f->n_held;
-	f->n_held = 0;
-	return out;
+	size_t n = f->n_held - f->n_late;
+
+	memcpy(out, f->held + f->n_late, n);
+	query_filter_forget(f);
+	return out + n;
 }
 
 /*
@@ -68,8 +87,10 @@ query_filter_controls(
     const struct query_filter *f, bool is_string, uint8_t *out)
 {
 	for (size_t i = 1; i < f->n_held; i++) {
-		if (f->held[i] < 0x20)
+		if (f->held[i] < 0x20 && i >= f->n_late)
 			*out++ = f->held[i];
+		else if (f->held[i] < 0x20)
+			continue;
 		else if (is_string)
 			break; /* the introducer; what follows is data */
 	}
@@ -84,9 +105,11 @@ query_filter_judge(struct query_filter *f, bool is_string, uint8_t *out)
 		out = query_filter_flush(f, out);
 	} else if (f->mode == QUERY_HOLD) {
 		out = query_filter_cancel(f, out);
+		if (f->on_query)
+			f->on_query(f->arg, f->held, f->n_held, out);
 		out = query_filter_controls(f, is_string, out);
 	}
-	f->n_held = 0;
+	query_filter_forget(f);
 	f->mode = QUERY_HOLD;
 	return out;
 }
@@ -97,7 +120,7 @@ query_filter_abort(struct query_filter *f, uint8_t *out)
 {
 	if (f->mode == QUERY_HOLD)
 		out = query_filter_flush(f, out);
-	f->n_held = 0;
+	query_filter_forget(f);
 	f->mode = QUERY_HOLD;
 	return out;
 }
@@ -114,8 +137,8 @@ query_filter_drop(struct query_filter *f, const struct vt_scan *s)
 	};
 
 	f->mode = QUERY_DROP;
-	f->held[0] = QUERY_ESC;
-	f->n_held = 1;
+	query_filter_forget(f);
+	query_filter_hold(f, QUERY_ESC);
 	if (second[s->state])
 		query_filter_hold(f, (uint8_t)second[s->state]);
 }
@@ -239,9 +262,11 @@ query_filter_byte(struct query_filter *f, uint8_t c, uint8_t *out)
 		f->is_ending = 0;
 		is_string = c == '\\';
 		if (!is_string) {
-			f->n_held--;
+			bool was_late = query_filter_unhold(f);
+
 			out = query_filter_judge(f, true, out);
 			query_filter_hold(f, QUERY_ESC);
+			f->n_late = was_late;
 		}
 	}
 	if (f->mode == QUERY_PASS || f->mode == QUERY_GUARD)
@@ -251,12 +276,28 @@ query_filter_byte(struct query_filter *f, uint8_t c, uint8_t *out)
 	if (!f->n_held)
 		return query_filter_ground(f, c, out);
 	if (query_filter_is_restart(&before, c)) {
-		if (f->mode == QUERY_HOLD)
-			f->n_held--;
+		bool was_late = f->mode == QUERY_HOLD && query_filter_unhold(f);
+
 		out = query_filter_abort(f, out);
 		query_filter_hold(f, 0xc2);
+		f->n_late = was_late;
 	}
 	return query_filter_inside(f, &before, is_string, c, out);
+}
+
+/* Plain text without the ENQ in it. */
+static uint8_t *
+query_filter_copy(const uint8_t *in, size_t n, uint8_t *out)
+{
+	const uint8_t *end = in + n, *enq;
+
+	while ((enq = memchr(in, QUERY_ENQ, (size_t)(end - in)))) {
+		memcpy(out, in, (size_t)(enq - in));
+		out += enq - in;
+		in = enq + 1;
+	}
+	memcpy(out, in, (size_t)(end - in));
+	return out + (end - in);
 }
 
 size_t
@@ -271,9 +312,7 @@ query_filter_run(
 		if (f->mode == QUERY_HOLD && vt_scan_is_ground(&f->scan)) {
 			size_t run = vt_scan_plain(in, (size_t)(end - in));
 
-			for (size_t i = 0; i < run; i++)
-				if (in[i] != QUERY_ENQ)
-					*o++ = in[i];
+			o = query_filter_copy(in, run, o);
 			in += run;
 			if (in == end)
 				break;
@@ -288,4 +327,31 @@ size_t
 query_filter_finish(struct query_filter *f, uint8_t *out)
 {
 	return (size_t)(query_filter_flush(f, out) - out);
+}
+
+size_t
+query_filter_release(struct query_filter *f, uint8_t *out)
+{
+	size_t n = f->n_held - f->n_late;
+
+	if (f->mode != QUERY_HOLD)
+		return 0;
+	memcpy(out, f->held + f->n_late, n);
+	vt_scan_run(&f->shown, out, n);
+	f->n_late = f->n_held;
+	return n;
+}
+
+bool
+query_filter_is_holding(const struct query_filter *f)
+{
+	return f->mode == QUERY_HOLD && f->n_held > f->n_late;
+}
+
+bool
+query_filter_is_plain(const struct query_filter *f, const uint8_t *p, size_t n)
+{
+	return f->mode == QUERY_HOLD && vt_scan_is_ground(&f->scan) &&
+	       f->n_held == 0 && vt_scan_plain(p, n) == n &&
+	       !memchr(p, QUERY_ENQ, n);
 }

@@ -1,6 +1,6 @@
 /*
- * Removes terminal queries from a replay: what a program once asked must not
- * make the viewer's terminal answer now. Recognises DA1-3, DSR and CPR,
+ * Removes terminal queries from what a program prints, so that no viewer's
+ * terminal answers them, now or in a replay. Recognises DA1-3, DSR and CPR,
  * DECRQM, DECRQSS, XTVERSION, XTGETTCAP, OSC 4/5/10-19/52 with `?`, kitty
  * `CSI ? u`, window reports (CSI 11-21 t), ENQ, whatever the split. Everything
  * else passes as it is. No allocation.
@@ -8,6 +8,7 @@
 #ifndef SCREEN_QUERY_FILTER_H
 #define SCREEN_QUERY_FILTER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,14 @@
 struct query_filter {
 	uint8_t held[QUERY_HELD_MAX];
 	size_t n_held;
+	size_t n_late; /* so many of them were given out by a release */
+	/*
+	 * Called for each query of up to QUERY_HELD_MAX bytes that is left out,
+	 * when the output up to OUT is all that comes before it; NULL for none.
+	 */
+	void (*on_query)(
+	    void *arg, const uint8_t *q, size_t n, const uint8_t *out);
+	void *arg;
 	struct vt_scan scan;  /* behind the last byte of input */
 	struct vt_scan shown; /* behind the output before FRESH */
 	const uint8_t *fresh; /* during a run: where the rest of it begins */
@@ -32,7 +41,7 @@ struct query_filter {
 	uint8_t is_ending;    /* held ends in an ESC that may begin the ST */
 };
 
-/* Starts at a safe boundary. */
+/* Starts at a safe boundary, with nobody to call. */
 void query_filter_init(struct query_filter *f);
 
 /*
@@ -41,6 +50,23 @@ void query_filter_init(struct query_filter *f);
  */
 size_t query_filter_run(
     struct query_filter *f, const uint8_t *in, size_t n, uint8_t *out);
+
+/*
+ * Gives out what is held back, because its rest does not come, and goes on: if it
+ * becomes a query after all, CAN ends it. Returns the bytes written, at most
+ * QUERY_HELD_MAX.
+ */
+size_t query_filter_release(struct query_filter *f, uint8_t *out);
+
+/* True when something is held back that query_filter_release() would give. */
+bool query_filter_is_holding(const struct query_filter *f);
+
+/*
+ * True if N bytes of P would pass as they are: nothing is held, and there is no
+ * sequence in them. A run that need not be made.
+ */
+bool query_filter_is_plain(
+    const struct query_filter *f, const uint8_t *p, size_t n);
 
 /*
  * At the end of the replay: gives out what is held back, for its rest comes

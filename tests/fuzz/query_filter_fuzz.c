@@ -133,6 +133,42 @@ filter_check_order(
 	}
 }
 
+/*
+ * Releases what is held after every piece, as a slow program makes the keeper
+ * do: the filter knows what state the terminal is in then, and nothing but
+ * queries is missing.
+ */
+static void
+filter_check_late(
+    const uint8_t *in, size_t n, const unsigned *pieces, unsigned n_pieces)
+{
+	struct query_filter *f = xmalloc(sizeof(*f));
+	uint8_t *all = xmalloc(3 * n + (n_pieces + 2) * QUERY_HELD_MAX);
+	const uint8_t *from = in;
+	struct vt_scan s = { 0 };
+	size_t len = 0, left = n;
+
+	query_filter_init(f);
+	for (unsigned i = 0; left; i++) {
+		size_t part =
+		    i < n_pieces && pieces[i] < left ? pieces[i] : left;
+
+		len += query_filter_run(f, from, part, all + len);
+		len += query_filter_release(f, all + len);
+		FUZZ_CHECK(!query_filter_is_holding(f));
+		FUZZ_CHECK(f->n_late <= f->n_held);
+		from += part;
+		left -= part;
+	}
+	vt_scan_run(&s, all, len);
+	FUZZ_CHECK(s.state == f->shown.state && s.need == f->shown.need);
+	filter_check_order(in, n, all, len);
+	if (filter_is_innocent(in, n))
+		FUZZ_CHECK(len == n && memcmp(all, in, n) == 0);
+	free(all);
+	free(f);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
@@ -149,6 +185,7 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	FUZZ_CHECK(n_whole == n_parts && memcmp(whole, parts, n_whole) == 0);
 	filter_check_scan(in.p, in.n, pieces, n_pieces);
 	filter_check_order(in.p, in.n, whole, n_whole);
+	filter_check_late(in.p, in.n, pieces, n_pieces);
 	if (filter_is_innocent(in.p, in.n))
 		FUZZ_CHECK(n_whole == in.n && memcmp(whole, in.p, in.n) == 0);
 	twice = filter_run(whole, n_whole, NULL, 0, &n_twice);

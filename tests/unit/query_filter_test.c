@@ -282,6 +282,128 @@ any_bytes_fit_the_promised_room(void **state)
 	}
 }
 
+struct query_seen {
+	size_t n_calls, n;
+	uint8_t q[64];
+};
+
+static void
+query_on_query(void *arg, const uint8_t *q, size_t n, const uint8_t *out)
+{
+	struct query_seen *seen = arg;
+
+	(void)out;
+	seen->n_calls++;
+	seen->n = n;
+	if (n <= sizeof(seen->q))
+		memcpy(seen->q, q, n);
+}
+
+static void
+who_asks_to_be_called_hears_every_query_once(void **state)
+{
+	static struct query_filter f;
+	struct query_seen seen = { 0 };
+	uint8_t out[QUERY_HELD_MAX * 2];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(query_asking); i++) {
+		size_t n = strlen(query_asking[i]);
+
+		if (query_asking[i][0] == 0x05)
+			continue; /* ENQ: nobody answers it */
+		seen = (struct query_seen){ 0 };
+		query_filter_init(&f);
+		f.on_query = query_on_query;
+		f.arg = &seen;
+		query_filter_run(&f, (const uint8_t *)query_asking[i], n, out);
+		if (f.n_held) /* ends with the ESC of what may be ST */
+			query_filter_run(&f, (const uint8_t *)"x", 1, out);
+		if (seen.n_calls != 1 || seen.n > n)
+			fail_msg(
+			    "%s: %zu calls", query_asking[i] + 1, seen.n_calls);
+	}
+}
+
+/* A query whose head went out in time is cancelled, and told whole. */
+static void
+a_query_that_was_late_ends_in_can(void **state)
+{
+	static struct query_filter f;
+	struct query_seen seen;
+	char all[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(query_asking); i++) {
+		const uint8_t *q = (const uint8_t *)query_asking[i];
+		size_t n = strlen(query_asking[i]);
+
+		for (size_t cut = 1; cut < n && q[0] == 0x1b; cut++) {
+			uint8_t *out = (uint8_t *)all;
+			size_t len;
+
+			seen = (struct query_seen){ 0 };
+			query_filter_init(&f);
+			f.on_query = query_on_query;
+			f.arg = &seen;
+			len = query_filter_run(&f, q, cut, out);
+			len += query_filter_release(&f, out + len);
+			assert_int_equal(query_filter_release(&f, out), 0);
+			assert_false(query_filter_is_holding(&f));
+			len +=
+			    query_filter_run(&f, q + cut, n - cut, out + len);
+			len += query_filter_run(
+			    &f, (const uint8_t *)"tail", 4, out + len);
+			if (seen.n_calls == 0)
+				continue; /* cut behind a BEL */
+			assert_int_equal(seen.n_calls, 1);
+			assert_memory_equal(out, q, cut);
+			assert_memory_equal(out + len - 5, "\030tail", 5);
+		}
+	}
+}
+
+static void
+what_is_released_and_innocent_is_given_out_once(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(query_innocent); i++) {
+		const uint8_t *p = (const uint8_t *)query_innocent[i];
+		size_t n = strlen(query_innocent[i]);
+
+		for (size_t cut = 0; cut <= n; cut++) {
+			static struct query_filter f;
+			uint8_t out[QUERY_HELD_MAX * 2];
+			size_t len;
+
+			query_filter_init(&f);
+			len = query_filter_run(&f, p, cut, out);
+			len += query_filter_release(&f, out + len);
+			len +=
+			    query_filter_run(&f, p + cut, n - cut, out + len);
+			len += query_filter_finish(&f, out + len);
+			if (len != n || memcmp(out, p, n) != 0)
+				fail_msg("%s cut at %zu", p + 1, cut);
+		}
+	}
+}
+
+static void
+plain_is_what_would_pass_as_it_is(void **state)
+{
+	static struct query_filter f;
+	uint8_t out[QUERY_HELD_MAX * 2];
+
+	(void)state;
+	query_filter_init(&f);
+	assert_true(query_filter_is_plain(&f, (const uint8_t *)"a\r\nb", 4));
+	assert_false(query_filter_is_plain(&f, (const uint8_t *)"a\005", 2));
+	assert_false(query_filter_is_plain(&f, (const uint8_t *)"a\033", 2));
+	assert_false(query_filter_is_plain(&f, (const uint8_t *)"\303", 1));
+	query_filter_run(&f, (const uint8_t *)"\033[", 2, out);
+	assert_false(query_filter_is_plain(&f, (const uint8_t *)"a", 1));
+}
+
 int
 main(void)
 {
@@ -294,6 +416,11 @@ main(void)
 		cmocka_unit_test(a_long_string_passes_without_being_held),
 		cmocka_unit_test(a_long_query_does_not_pass),
 		cmocka_unit_test(any_bytes_fit_the_promised_room),
+		cmocka_unit_test(who_asks_to_be_called_hears_every_query_once),
+		cmocka_unit_test(a_query_that_was_late_ends_in_can),
+		cmocka_unit_test(
+		    what_is_released_and_innocent_is_given_out_once),
+		cmocka_unit_test(plain_is_what_would_pass_as_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
