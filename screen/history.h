@@ -26,9 +26,6 @@ void history_free(struct history *h);
 void history_push(
     struct history *h, const struct row *row, const struct cell_tables *t);
 
-/* Appends N empty lines. */
-void history_push_blank(struct history *h, uint64_t n);
-
 /* Forgets all lines; numbers go on. */
 void history_clear(struct history *h);
 
@@ -50,7 +47,7 @@ struct history_reader {
 	bool is_wrapped; /* its text goes on in the next line */
 	/* what the numbers in these cells point into */
 	struct cell_tables tables;
-	/* of history.c */
+	/* of history_read.c */
 	unsigned cap;
 	uint64_t next; /* line at CHUNK, AT */
 	unsigned chunk;

@@ -28,14 +28,14 @@ struct screen;
 #define SCREEN_NO_COLOUR 0xffffffffU
 
 struct screen_config {
-	unsigned cols, rows;     /* clamped to 1..SCREEN_COLS_MAX/ROWS_MAX */
-	uint32_t history_lines;  /* scrolled lines kept at most; 0 = none */
-	size_t history_bytes;    /* their bytes at most */
-	const char *name;        /* XTVERSION: what it claims to be, or NULL */
-	const char *term;        /* XTGETTCAP TN: of the program, or NULL */
-	uint32_t foreground;     /* 0xrrggbb, answers to OSC 10 ... */
-	uint32_t background;     /* ... 11 ... */
-	uint32_t cursor_colour;  /* ... and 12; SCREEN_NO_COLOUR = foreground */
+	unsigned cols, rows;    /* clamped to 1..SCREEN_COLS_MAX/ROWS_MAX */
+	uint32_t history_lines; /* scrolled lines kept at most; 0 = none */
+	size_t history_bytes;   /* their bytes at most */
+	const char *name;       /* XTVERSION: what it claims to be, or NULL */
+	const char *term;       /* XTGETTCAP TN: of the program, or NULL */
+	uint32_t foreground;    /* 0xrrggbb, answers to OSC 10 ... */
+	uint32_t background;    /* ... 11 ... */
+	uint32_t cursor_colour; /* ... and 12; SCREEN_NO_COLOUR = foreground */
 };
 
 /* An empty screen; strings of C are copied. Free with screen_free(). */
