@@ -1,5 +1,7 @@
 /*
- * A new size. Pure.
+ * A new size; see screen_resize(). The main screen is written anew, logical line
+ * by logical line, into a ring of rows of the new width: what it pushes out goes
+ * to the history, until the cursor's row would. Pure.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,248 @@
 #include "screen/history.h"
 #include "screen/screen.h"
 #include "screen/state.h"
+
+/* A cursor that goes where its cell goes. */
+struct resize_point {
+	struct cursor *cursor;
+	bool is_placed;
+	unsigned col;
+	int64_t row; /* of all that was written; less what was pushed out */
+	bool is_pending;
+};
+
+struct resize {
+	const struct screen *s;
+	struct row *rows; /* a ring */
+	unsigned cols, n_rows;
+	unsigned first, n; /* rows in use */
+	unsigned col;      /* where the next cell goes, up to COLS */
+	bool is_full;      /* the rest is cut */
+	struct resize_point points[2]; /* the first one stays on the screen */
+};
+
+static struct row *
+resize_row(struct resize *z, unsigned i)
+{
+	return &z->rows[(z->first + i) % z->n_rows];
+}
+
+/* Begins another row; false when there is no room. */
+static bool
+resize_new_row(struct resize *z)
+{
+	struct row *r;
+
+	z->col = 0;
+	if (z->n < z->n_rows) {
+		z->n++;
+		return true;
+	}
+	if (z->points[0].is_placed && z->points[0].row == 0) {
+		z->is_full = true;
+		return false;
+	}
+	r = resize_row(z, 0);
+	history_push(z->s->history, r,
+	    &(struct cell_tables){ z->s->exts, z->s->links, z->s->clusters });
+	memset(r->cells, 0, r->used * sizeof(*r->cells));
+	r->used = 0;
+	r->is_wrapped = false;
+	z->first = (z->first + 1) % z->n_rows;
+	for (unsigned i = 0; i < ARRAY_LEN(z->points); i++)
+		z->points[i].row--;
+	return true;
+}
+
+/* The rest of a line goes on in another row. */
+static bool
+resize_wrap(struct resize *z)
+{
+	struct row *last = resize_row(z, z->n - 1);
+
+	if (!z->is_full)
+		last->is_wrapped = true;
+	if (resize_new_row(z))
+		return true;
+	last->is_wrapped = false;
+	return false;
+}
+
+/* Points at row ROW, column COL of the old grid are here now. */
+static void
+resize_place(struct resize *z, unsigned row, unsigned col)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(z->points); i++) {
+		struct resize_point *p = &z->points[i];
+
+		if (p->is_placed || p->cursor->row != row ||
+		    p->cursor->col != col)
+			continue;
+		p->is_placed = true;
+		p->row = z->n - 1;
+		p->col = z->col;
+		if (p->cursor->is_wrap_pending) {
+			/* behind this cell, which may have moved */
+			p->is_pending = p->col + 1 == z->cols;
+			p->col += !p->is_pending;
+		}
+	}
+}
+
+/* Those behind the text of row ROW, which ended before column END. */
+static void
+resize_place_behind(struct resize *z, unsigned row, unsigned end)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(z->points); i++) {
+		struct resize_point *p = &z->points[i];
+		unsigned col;
+
+		if (p->is_placed || p->cursor->row != row)
+			continue;
+		col = p->cursor->col >= end ? p->cursor->col - end : 0;
+		p->is_placed = true;
+		p->row = z->n - 1;
+		p->is_pending = z->col == z->cols && col == 0;
+		p->col = z->col + col < z->cols ? z->col + col : z->cols - 1;
+	}
+}
+
+static bool
+resize_is_blank(const struct cell *c)
+{
+	return !c->ch && !c->fg && !c->bg && !c->attr && !c->ext;
+}
+
+/* How much of the old row I is text that must not be lost. */
+static unsigned
+resize_text(const struct screen *s, unsigned i)
+{
+	const struct row *r = &s->main.rows[i];
+	unsigned n = r->used;
+
+	if (r->is_wrapped) {
+		/* the place that a wide character did not fit into */
+		bool is_padded =
+		    !r->cells[s->cols - 1].ch && i + 1 < s->rows &&
+		    s->main.rows[i + 1].cells[0].attr & CELL_WIDE &&
+		    !(r->cells[s->cols - 1].attr & CELL_TAIL);
+
+		return s->cols - is_padded;
+	}
+	while (n) {
+		const struct cell *c = &r->cells[n - 1];
+		bool is_plain = !c->fg && !c->bg && !c->attr && !c->ext;
+
+		if (c->attr & CELL_TAIL ||
+		    (c->ch && !(c->ch == ' ' && is_plain)))
+			break;
+		n--;
+	}
+	return n;
+}
+
+/* Writes the old row I behind what is there. */
+static void
+resize_copy_row(struct resize *z, unsigned i)
+{
+	const struct row *from = &z->s->main.rows[i];
+	unsigned text = resize_text(z->s, i);
+	unsigned end = from->is_wrapped ? text : from->used;
+	unsigned c;
+
+	for (c = 0; c < end; c++) {
+		const struct cell *cell = &from->cells[c];
+		unsigned width = cell->attr & CELL_WIDE ? 2 : 1;
+		struct row *to;
+
+		if (width > z->cols)
+			width = 1; /* one column has no room for it */
+		if (z->col + width > z->cols && (c >= text || !resize_wrap(z)))
+			break; /* blanks do not make rows */
+		to = resize_row(z, z->n - 1);
+		resize_place(z, i, c);
+		to->cells[z->col] = *cell;
+		if (cell->attr & CELL_WIDE && z->cols == 1)
+			to->cells[z->col] = (struct cell){ .bg = cell->bg };
+		else if (width == 2)
+			to->cells[z->col + 1] = from->cells[c + 1];
+		z->col += width;
+		if (!resize_is_blank(&to->cells[z->col - 1]))
+			to->used = (uint16_t)z->col;
+		if (cell->attr & CELL_WIDE) {
+			z->col -= width == 2;
+			resize_place(z, i, ++c);
+			z->col += width == 2;
+		}
+	}
+	if (!from->is_wrapped || z->is_full)
+		resize_place_behind(z, i, c);
+}
+
+/* The old rows that are written: up to the cursor and the last one with text. */
+static unsigned
+resize_count(const struct resize *z)
+{
+	unsigned n = z->s->rows;
+
+	while (
+	    n && n > z->points[0].cursor->row + 1u && !resize_text(z->s, n - 1))
+		n--;
+	return n;
+}
+
+/* The ring becomes the grid of the main screen. */
+static void
+resize_adopt(struct resize *z)
+{
+	struct row *spare = z->rows + z->n_rows;
+
+	for (unsigned i = 0; i < z->n_rows; i++)
+		spare[i] = *resize_row(z, i);
+	memcpy(z->rows, spare, z->n_rows * sizeof(*spare));
+	for (unsigned i = 0; i < ARRAY_LEN(z->points); i++) {
+		struct resize_point *p = &z->points[i];
+		int64_t row = p->is_placed ? p->row : p->cursor->row;
+		unsigned col = p->is_placed ? p->col : p->cursor->col;
+
+		row = row < 0 ? 0 : row;
+		p->cursor->row =
+		    (uint16_t)(row < z->n_rows ? row : z->n_rows - 1);
+		p->cursor->col = (uint16_t)(col < z->cols ? col : z->cols - 1);
+		p->cursor->is_wrap_pending = p->is_placed && p->is_pending;
+	}
+}
+
+static void
+resize_rewrap(struct screen *s, unsigned cols, unsigned rows)
+{
+	bool is_main = s->now == &s->main;
+	struct buffer to = s->main;
+	struct resize z = {
+		.s = s,
+		.cols = cols,
+		.n_rows = rows,
+		.points = {
+			{ .cursor = is_main ? &s->cursor : &s->main.saved },
+			{ .cursor = is_main ? &s->main.saved : &s->main_cursor },
+		},
+	};
+	unsigned n;
+
+	buffer_alloc(&to, cols, rows);
+	z.rows = to.rows;
+	n = resize_count(&z);
+	for (unsigned i = 0; i < n && !z.is_full; i++) {
+		bool is_more = i && s->main.rows[i - 1].is_wrapped;
+
+		if (is_more || resize_new_row(&z))
+			resize_copy_row(&z, i);
+	}
+	resize_adopt(&z);
+	buffer_release(&s->main);
+	s->main.rows = to.rows;
+	s->main.cells = to.cells;
+}
 
 /* The new grid of the alternate screen: cut or padded at right and bottom. */
 static void
@@ -35,6 +279,7 @@ resize_cut(struct screen *s, struct buffer *b, unsigned cols, unsigned rows)
 static void
 resize_clamp(struct cursor *c, unsigned cols, unsigned rows)
 {
+	c->is_wrap_pending = false;
 	if (c->col >= cols)
 		c->col = (uint16_t)(cols - 1);
 	if (c->row >= rows)
@@ -48,16 +293,15 @@ screen_resize(struct screen *s, unsigned cols, unsigned rows)
 	rows = rows < 1 ? 1 : rows > SCREEN_ROWS_MAX ? SCREEN_ROWS_MAX : rows;
 	if (cols == s->cols && rows == s->rows)
 		return;
-	resize_cut(s, &s->main, cols, rows);
+	resize_rewrap(s, cols, rows);
 	resize_cut(s, &s->alt, cols, rows);
 	s->tabs = xrealloc(s->tabs, cols);
 	if (cols > s->cols)
 		cursor_default_tabs(s->tabs, s->cols, cols);
 	s->cols = cols;
 	s->rows = rows;
-	resize_clamp(&s->cursor, cols, rows);
-	resize_clamp(&s->main_cursor, cols, rows);
-	resize_clamp(&s->main.saved, cols, rows);
+	if (s->now == &s->alt)
+		resize_clamp(&s->cursor, cols, rows);
 	resize_clamp(&s->alt.saved, cols, rows);
 	cursor_reset_margins(s);
 }
