@@ -44,10 +44,11 @@ attach_request(const char *session, bool is_view)
 	struct wire_size size;
 
 	terminal_size(&size);
-	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:i, s:i, s:s*, s:o}",
-	    "verb", "attach", "session", session, "view", is_view, "cols",
-	    (int)size.cols, "rows", (int)size.rows, "xpixel", (int)size.xpixel,
-	    "ypixel", (int)size.ypixel, "term", term, "env", attach_env());
+	return json_pack("{s:s, s:s, s:b, s:b, s:i, s:i, s:i, s:i, s:s*, s:o}",
+	    "verb", "attach", "session", session, "view", is_view, "terminal",
+	    isatty(STDOUT_FILENO), "cols", (int)size.cols, "rows",
+	    (int)size.rows, "xpixel", (int)size.xpixel, "ypixel",
+	    (int)size.ypixel, "term", term, "env", attach_env());
 }
 
 /* Says how it ended, on stderr, and turns it into the exit code. */

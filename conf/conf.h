@@ -24,6 +24,19 @@ enum conf_resize {
 	CONF_RESIZE_FIXED
 };
 
+/* What somebody who attaches gets to see first. */
+enum conf_replay {
+	CONF_REPLAY_SCREEN,
+	CONF_REPLAY_RAW,
+	CONF_REPLAY_NONE
+};
+
+enum conf_notice {
+	CONF_NOTICE_NO,
+	CONF_NOTICE_LOST, /* a fresh session where one was lost */
+	CONF_NOTICE_YES   /* every new session, and who joins a running one */
+};
+
 enum conf_on_shutdown {
 	CONF_SHUTDOWN_KEEP,
 	CONF_SHUTDOWN_KILL
@@ -31,6 +44,25 @@ enum conf_on_shutdown {
 enum conf_on_error {
 	CONF_ON_ERROR_CONTINUE,
 	CONF_ON_ERROR_STOP
+};
+
+struct conf_key {
+	uint32_t ch; /* the key's character, a letter in lower case with ctrl */
+	bool is_ctrl;
+};
+
+struct conf_detach_key {
+	unsigned n; /* 0: none, 1 or 2 keys one after the other */
+	struct conf_key keys[2];
+};
+
+/* Room for the name that session.answer gives, and a NUL. */
+#define CONF_ANSWER_NAME 64
+
+/* What a session's terminal says about itself; colours are 0xrrggbb. */
+struct conf_answer {
+	char name[CONF_ANSWER_NAME];
+	uint32_t foreground, background, cursor;
 };
 
 /*
@@ -64,14 +96,17 @@ struct conf {
 	} sandbox;
 	struct {
 		char *shell; /* absolute path, found at load time if unset */
-		uint64_t buffer_bytes, scrollback;
+		uint64_t buffer_bytes;
+		enum conf_replay replay;
+		uint64_t scrollback, scrollback_bytes;
+		struct conf_answer answer;
 		enum conf_resize resize;
 		unsigned fixed_cols, fixed_rows; /* of CONF_RESIZE_FIXED */
-		int detach_key;   /* the byte 0-31 that detaches, -1 = none */
+		struct conf_detach_key detach_key;
 		char *env_accept; /* comma-separated globs */
 		uint64_t stop_grace_ms;
 		enum conf_on_shutdown on_shutdown;
-		bool notice;
+		enum conf_notice notice;
 		uint64_t max_per_sandbox;
 	} session;
 	struct {

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "conf/answer.h"
 #include "conf/conf.h"
 #include "conf/defaults.h"
 
@@ -150,14 +151,30 @@ static const struct option options_table[] = {
 { "session", "buffer", OPTION_SIZE, FIELD(session.buffer_bytes),
 	16 * KIB, GIB, "1M", NULL, "size",
 	"Output that a session keeps for those who attach later." },
+{ "session", "replay", OPTION_WORD, FIELD(session.replay), 0, 0,
+	"screen", NULL, "screen, raw, none",
+	"What a terminal that attaches gets first: the screen as it is now with "
+	"its scrollback, the last output as it was, or nothing." },
 { "session", "scrollback", OPTION_COUNT, FIELD(session.scrollback),
-	0, 1000000, "10000", NULL, "count", "Lines kept for a repaint." },
+	0, 1000000, "10000", NULL, "count",
+	"Lines above the screen that a session keeps for those who attach." },
+{ "session", "scrollback_bytes", OPTION_SIZE,
+	FIELD(session.scrollback_bytes), 0, GIB, "8M", NULL, "size",
+	"Memory that those lines may take; the oldest go first." },
+{ "session", "answer", OPTION_ANSWER, FIELD(session.answer), 0, 0,
+	ANSWER_DEFAULT, NULL,
+	"NAME[,fg=#rrggbb][,bg=#rrggbb][,cursor=#rrggbb]",
+	"What a program in a session is told when it asks for the name and the "
+	"colours of its terminal. The cursor has the foreground's colour unless "
+	"said." },
 { "session", "resize", OPTION_RESIZE, FIELD(session.resize), 0, 0,
 	"latest", NULL, "latest, smallest, largest, first, fixed COLSxROWS",
 	"Whose window decides the size of a shared terminal." },
-{ "session", "detach_key", OPTION_KEY, FIELD(session.detach_key), 0, 0,
-	"none", NULL, "none, ctrl-KEY",
-	"Key that detaches an SSH client from its session." },
+{ "session", "detach_key", OPTION_DETACH_KEY, FIELD(session.detach_key),
+	0, 0, "none", NULL, "none, ctrl-KEY, ctrl-KEY KEY",
+	"Key that detaches a client from its session, like ctrl-], or two keys "
+	"one after the other, like ctrl-a d: the second is ctrl-KEY, a character "
+	"or esc, and the first one typed twice is sent once." },
 { "session", "env_accept", OPTION_GLOBS, FIELD(session.env_accept), 0, 0,
 	"TERM,LANG,LC_*,COLORTERM", NULL, "patterns",
 	"Variables that a client may set for the session it creates." },
@@ -167,10 +184,11 @@ static const struct option options_table[] = {
 	"is stopped." },
 { "session", "on_shutdown", OPTION_WORD, FIELD(session.on_shutdown), 0, 0,
 	"keep", NULL, "keep, kill", "What becomes of sessions when berthd stops." },
-{ "session", "notice", OPTION_BOOL, FIELD(session.notice), 0, 0, "yes", NULL,
-	"no, yes",
-	"Tell whoever gets a fresh session in one line when the former one of "
-	"that name was lost." },
+{ "session", "notice", OPTION_WORD, FIELD(session.notice), 0, 0,
+	"lost", NULL, "no, lost, yes",
+	"Tell who attaches in one line what he got: only when the session is "
+	"fresh because the former one of that name was lost, or also that it is "
+	"new or who joins a running one." },
 { "session", "max_per_sandbox", OPTION_COUNT,
 	FIELD(session.max_per_sandbox), 1, 100000, "100", NULL, "count",
 	"Live sessions of one sandbox." },

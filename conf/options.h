@@ -31,7 +31,8 @@ enum option_kind {
 	OPTION_SIZE,
 	OPTION_TIME,
 	OPTION_RESIZE,
-	OPTION_KEY, /* a control key as its byte, or -1 */
+	OPTION_DETACH_KEY,
+	OPTION_ANSWER,
 	OPTION_KINDS
 };
 

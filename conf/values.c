@@ -12,7 +12,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "conf/answer.h"
 #include "conf/conf.h"
+#include "conf/detach_key.h"
 #include "conf/elements.h"
 #include "conf/options.h"
 
@@ -299,36 +301,31 @@ value_format_resize(const struct option *o, const struct conf *c)
 }
 
 static int
-value_parse_key(const struct option *o, const char *text, const char *dir,
-    struct conf *c, struct err *e)
+value_parse_detach_key(const struct option *o, const char *text,
+    const char *dir, struct conf *c, struct err *e)
 {
-	static const char ctrl[] = "ctrl-";
-	const char *key = text + strlen(ctrl);
-	int byte = -1;
-
 	(void)dir;
-	if (strcmp(text, VALUE_NONE) != 0) {
-		if (strncasecmp(text, ctrl, strlen(ctrl)) != 0 || !key[0] ||
-		    key[1] || key[0] < '@' || key[0] > 'z')
-			return err_set(e, -EINVAL,
-			    "\"%s\" is neither none nor a key like ctrl-]",
-			    text);
-		byte = key[0] & 0x1f;
-	}
-	*(int *)value_field(o, c) = byte;
-	return 0;
+	return detach_key_parse(text, value_field(o, c), e);
 }
 
 static char *
-value_format_key(const struct option *o, const struct conf *c)
+value_format_detach_key(const struct option *o, const struct conf *c)
 {
-	int byte = *(const int *)value_field_const(o, c);
+	return detach_key_format(value_field_const(o, c));
+}
 
-	if (byte < 0)
-		return xstrdup(VALUE_NONE);
-	/* A letter in lower case, @ [ \ ] ^ _ as they are. */
-	return xasprintf(
-	    "ctrl-%c", byte >= 1 && byte <= 26 ? byte | 0x60 : byte | 0x40);
+static int
+value_parse_answer(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	(void)dir;
+	return answer_parse(text, value_field(o, c), e);
+}
+
+static char *
+value_format_answer(const struct option *o, const struct conf *c)
+{
+	return answer_format(value_field_const(o, c));
 }
 
 static const struct option_type value_types[OPTION_KINDS] = {
@@ -350,7 +347,10 @@ static const struct option_type value_types[OPTION_KINDS] = {
 	    false },
 	[OPTION_RESIZE] = { value_parse_resize, value_format_resize, false,
 	    false },
-	[OPTION_KEY] = { value_parse_key, value_format_key, false, false },
+	[OPTION_DETACH_KEY] = { value_parse_detach_key, value_format_detach_key,
+	    false, false },
+	[OPTION_ANSWER] = { value_parse_answer, value_format_answer, false,
+	    false },
 };
 
 const struct option_type *

@@ -62,7 +62,7 @@ attach_note_lost(struct request *r)
 	struct store_session last;
 	char ref[2 * STORE_NAME_MAX + 2];
 
-	if (!r->m->conf->session.notice)
+	if (r->m->conf->session.notice == CONF_NOTICE_NO)
 		return;
 	snprintf(ref, sizeof(ref), "%s+%s", r->sandbox, r->name);
 	if (store_session_find(r->m->store, ref, &last) < 0)
@@ -135,11 +135,11 @@ manager_attach(struct manager *m, const struct principal *who,
 		return manager_run(m, who, sandbox, run, fn, arg);
 	r = request_new(m, who, fn, arg);
 	r->is_shell = r->wants_link = true;
-	r->viewer.flags = VIEWER_REPLAY | VIEWER_FOLLOW;
-	if (attach_may_type(r)) {
+	r->viewer.flags = VIEWER_REPLAY | VIEWER_FOLLOW |
+			  (run->has_pty ? VIEWER_TERMINAL : 0);
+	r->viewer.size = run->size;
+	if (attach_may_type(r))
 		r->viewer.flags |= VIEWER_MAY_TYPE;
-		r->viewer.size = run->size;
-	}
 	attach_copy_run(&r->run, run);
 	if (attach_may(r, sandbox, name))
 		attach_begin(r);
@@ -193,7 +193,8 @@ manager_run(struct manager *m, const struct principal *who, const char *sandbox,
 	struct request *r = request_new(m, who, fn, arg);
 
 	r->wants_link = true;
-	r->viewer.flags = VIEWER_MAY_TYPE | VIEWER_REPLAY | VIEWER_FOLLOW;
+	r->viewer.flags = VIEWER_MAY_TYPE | VIEWER_REPLAY | VIEWER_FOLLOW |
+			  (run->has_pty ? VIEWER_TERMINAL : 0);
 	r->viewer.size = run->size;
 	if (!attach_may(r, sandbox, NULL))
 		return r;

@@ -148,13 +148,17 @@ control_attach_verb(struct control_client *cl, const json_t *req)
 	bool is_view = json_is_true(json_object_get(req, "view"));
 	struct session *s = manager_find(cl->c->m, ref);
 	struct wire_viewer viewer = { .size = control_size(req) };
-	struct wire_run run = { .has_pty = 1, .size = viewer.size };
+	/* Whoever tells a size has a terminal. */
+	bool is_terminal = json_is_true(json_object_get(req, "terminal")) ||
+			   (viewer.size.cols && viewer.size.rows);
+	struct wire_run run = { .has_pty = is_terminal, .size = viewer.size };
 	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX];
 	const char *plus = strchr(ref, '+');
 	size_t n = plus ? (size_t)(plus - ref) : strlen(ref);
 
-	viewer.flags =
-	    VIEWER_REPLAY | VIEWER_FOLLOW | (is_view ? 0 : VIEWER_MAY_TYPE);
+	viewer.flags = VIEWER_REPLAY | VIEWER_FOLLOW |
+		       (is_view ? 0 : VIEWER_MAY_TYPE) |
+		       (is_terminal ? VIEWER_TERMINAL : 0);
 	if (is_view || strncmp(ref, "ses-", 4) == 0) {
 		if (!s && !plus && strncmp(ref, "ses-", 4) != 0) {
 			snprintf(name, sizeof(name), "default");
@@ -309,7 +313,7 @@ control_tail(struct control_client *cl, const json_t *req)
 	struct session *s = control_session(cl, req);
 	bool is_follow = json_is_true(json_object_get(req, "follow"));
 	struct wire_viewer viewer = {
-		.flags = VIEWER_REPLAY | VIEWER_RAW_TAIL |
+		.flags = VIEWER_REPLAY | VIEWER_RAW_TAIL | VIEWER_RAW |
 			 (is_follow ? VIEWER_FOLLOW : 0),
 		.tail_lines = control_u32(req, "lines"),
 	};

@@ -83,6 +83,15 @@ launch_env_client(
 	}
 }
 
+/* TERM of a session with a terminal, "" without. */
+static const char *
+launch_term(const struct launch_spec *spec)
+{
+	if (!(spec->flags & LAUNCH_PTY))
+		return "";
+	return spec->term && spec->term[0] ? spec->term : "xterm-256color";
+}
+
 static void
 launch_env_build(struct launch_env *env, const struct session *s,
     const struct launch_spec *spec, const struct sandbox_place *place)
@@ -100,10 +109,7 @@ launch_env_build(struct launch_env *env, const struct session *s,
 	launch_env_add(env, xasprintf("BERTH_SANDBOX=%s", s->sandbox));
 	launch_env_add(env, xasprintf("BERTH_SESSION=%s", s->id));
 	if (spec->flags & LAUNCH_PTY)
-		launch_env_add(
-		    env, xasprintf("TERM=%s", spec->term && spec->term[0]
-						  ? spec->term
-						  : "xterm-256color"));
+		launch_env_add(env, xasprintf("TERM=%s", launch_term(spec)));
 }
 
 static uint32_t
@@ -234,6 +240,29 @@ launch_keeper(struct session *s, struct err *e)
 	return 0;
 }
 
+/* What the terminal of a session is like. */
+static void
+launch_terminal(
+    const struct conf *c, const struct launch_spec *spec, struct wire_launch *l)
+{
+	const struct conf_answer *a = &c->session.answer;
+	const struct conf_detach_key *k = &c->session.detach_key;
+
+	l->resize_policy = (uint32_t)c->session.resize;
+	l->replay = (uint32_t)c->session.replay;
+	l->scrollback_lines = (uint32_t)c->session.scrollback;
+	l->scrollback_bytes = c->session.scrollback_bytes;
+	l->detach_key.n = (uint8_t)k->n;
+	for (unsigned i = 0; i < k->n; i++)
+		l->detach_key.keys[i] =
+		    (struct wire_key){ k->keys[i].ch, k->keys[i].is_ctrl };
+	snprintf(l->answer.name, sizeof(l->answer.name), "%s", a->name);
+	l->answer.foreground = a->foreground;
+	l->answer.background = a->background;
+	l->answer.cursor = a->cursor;
+	snprintf(l->term, sizeof(l->term), "%s", launch_term(spec));
+}
+
 /* Tells the keeper all it must know. */
 static void
 launch_tell(struct session *s, const struct launch_spec *spec,
@@ -254,7 +283,6 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 		.rec_min_free = c->recording.min_free_bytes,
 		.rec_max_bytes = c->recording.max_bytes,
 		.rec_index_ms = LAUNCH_INDEX_MS,
-		.resize_policy = (uint32_t)c->session.resize,
 		.size = { s->stats.cols, s->stats.rows, spec->size.xpixel,
 		    spec->size.ypixel },
 	};
@@ -266,6 +294,7 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 		l.flags |= LAUNCH_REC_STOP;
 	if (place->must_setuid)
 		l.flags |= LAUNCH_SETUID;
+	launch_terminal(c, spec, &l);
 	snprintf(l.sid, sizeof(l.sid), "%s", s->id);
 	snprintf(l.title, sizeof(l.title), "%s+%s", s->sandbox,
 	    s->name[0] ? s->name : "exec");
@@ -386,11 +415,18 @@ launch_count(struct manager *m, const char *sandbox)
 static void
 launch_fill(struct session *s, const struct launch_spec *spec)
 {
+	const struct conf *c = s->m->conf;
+
 	text_random_id("ses-", 8, s->id, sizeof(s->id));
 	snprintf(s->sandbox, sizeof(s->sandbox), "%s", spec->sandbox);
 	snprintf(s->name, sizeof(s->name), "%s", spec->name);
 	s->is_pty = (spec->flags & LAUNCH_PTY) != 0;
 	s->created_ms = clock_wall_ms();
+	if (c->session.resize == CONF_RESIZE_FIXED) {
+		s->stats.cols = c->session.fixed_cols;
+		s->stats.rows = c->session.fixed_rows;
+		return;
+	}
 	s->stats.cols = launch_dim(spec->size.cols, LAUNCH_COLS);
 	s->stats.rows = launch_dim(spec->size.rows, LAUNCH_ROWS);
 }

@@ -156,6 +156,7 @@ request_ask(struct request *r)
 	r->is_acked = false;
 	attachment_begin(r);
 	r->viewer.notice = r->notice;
+	r->viewer.identity = r->who.identity;
 	r->viewer.version = r->who.frame_version;
 	wire_viewer_encode(&b, &r->viewer, r->s->wire.version);
 	free(take_ptr(r->viewer.label));

@@ -85,6 +85,52 @@ wire_size_decode(const void *p, size_t n, struct wire_size *out)
 	return wire_done(&r);
 }
 
+static void
+wire_put_detach_key(struct buf *b, const struct wire_detach_key *m)
+{
+	buf_put_u8(b, m->n);
+	for (unsigned i = 0; i < m->n; i++) {
+		buf_put_u32(b, m->keys[i].ch);
+		buf_put_u8(b, m->keys[i].is_ctrl);
+	}
+}
+
+static void
+wire_get_detach_key(struct reader *r, struct wire_detach_key *out)
+{
+	out->n = reader_u8(r);
+	if (out->n > WIRE_KEYS_MAX) {
+		out->n = 0;
+		r->failed = true;
+	}
+	for (unsigned i = 0; i < out->n; i++) {
+		out->keys[i].ch = reader_u32(r);
+		out->keys[i].is_ctrl = reader_u8(r);
+		if (out->keys[i].is_ctrl > 1)
+			r->failed = true;
+	}
+}
+
+static void
+wire_put_answer(struct buf *b, const struct wire_answer *m)
+{
+	buf_put_str(b, m->name);
+	buf_put_u32(b, m->foreground);
+	buf_put_u32(b, m->background);
+	buf_put_u32(b, m->cursor);
+}
+
+static void
+wire_get_answer(struct reader *r, struct wire_answer *out)
+{
+	reader_str_into(r, out->name, sizeof(out->name));
+	out->foreground = reader_u32(r);
+	out->background = reader_u32(r);
+	out->cursor = reader_u32(r);
+	if ((out->foreground | out->background | out->cursor) > 0xffffffU)
+		r->failed = true;
+}
+
 void
 wire_launch_encode(struct buf *b, const struct wire_launch *m)
 {
@@ -108,6 +154,12 @@ wire_launch_encode(struct buf *b, const struct wire_launch *m)
 	buf_put_u64(b, m->rec_max_bytes);
 	buf_put_u32(b, m->rec_index_ms);
 	buf_put_u32(b, m->resize_policy);
+	buf_put_u32(b, m->replay);
+	buf_put_u32(b, m->scrollback_lines);
+	buf_put_u64(b, m->scrollback_bytes);
+	wire_put_detach_key(b, &m->detach_key);
+	wire_put_answer(b, &m->answer);
+	buf_put_str(b, m->term);
 }
 
 int
@@ -135,9 +187,15 @@ wire_launch_decode(const void *p, size_t n, struct wire_launch *out)
 	out->rec_max_bytes = reader_u64(&r);
 	out->rec_index_ms = reader_u32(&r);
 	out->resize_policy = reader_u32(&r);
+	out->replay = reader_u32(&r);
+	out->scrollback_lines = reader_u32(&r);
+	out->scrollback_bytes = reader_u64(&r);
+	wire_get_detach_key(&r, &out->detach_key);
+	wire_get_answer(&r, &out->answer);
+	reader_str_into(&r, out->term, sizeof(out->term));
 	if (!reader_done(&r) || !out->argv[0] ||
 	    out->version < FRAME_VERSION_OLDEST ||
-	    out->resize_policy > RESIZE_FIXED) {
+	    out->resize_policy > RESIZE_FIXED || out->replay > REPLAY_NONE) {
 		wire_launch_release(out);
 		return -EPROTO;
 	}
@@ -166,6 +224,7 @@ wire_viewer_encode(struct buf *b, const struct wire_viewer *m, uint32_t version)
 	buf_put_u32(b, m->version);
 	buf_put_str(b, m->label);
 	buf_put_str(b, m->notice);
+	buf_put_str(b, m->identity);
 }
 
 int
@@ -182,6 +241,7 @@ wire_viewer_decode(
 	if (version >= 2) {
 		out->label = reader_str(&r, WIRE_LABEL_MAX);
 		out->notice = reader_str(&r, WIRE_NOTICE_MAX);
+		out->identity = reader_str(&r, WIRE_IDENTITY_MAX);
 	}
 	if (!reader_done(&r) || out->version < FRAME_VERSION_OLDEST) {
 		wire_viewer_release(out);
@@ -195,6 +255,7 @@ wire_viewer_release(struct wire_viewer *m)
 {
 	free(m->label);
 	free(m->notice);
+	free(m->identity);
 	*m = (struct wire_viewer){ 0 };
 }
 

@@ -23,6 +23,8 @@
 #define WIRE_IDENTITY_MAX 256
 #define WIRE_LABEL_MAX    2048 /* bytes that the manager gives a viewer */
 #define WIRE_NOTICE_MAX   256
+#define WIRE_ANSWER_MAX   64 /* name of a terminal and a NUL */
+#define WIRE_KEYS_MAX     2  /* of a detach key */
 
 /* A terminal's size; 0 = unknown, kept as it is. */
 struct wire_size {
@@ -46,6 +48,31 @@ enum wire_launch_flags {
 	LAUNCH_SETUID = 1u << 5    /* become uid/gid/user before exec */
 };
 
+/* What a viewer with a terminal gets first. */
+enum wire_replay {
+	REPLAY_SCREEN, /* the scrollback and the screen as it is */
+	REPLAY_RAW,    /* the end of the ring */
+	REPLAY_NONE
+};
+
+/* A key: `]` with ctrl is Ctrl-]. Letters with ctrl are in lower case. */
+struct wire_key {
+	uint32_t ch; /* code point; 27 is Escape */
+	uint8_t is_ctrl;
+};
+
+/* Typed one after the other they detach a viewer. */
+struct wire_detach_key {
+	uint8_t n; /* 0 = there is none */
+	struct wire_key keys[WIRE_KEYS_MAX];
+};
+
+/* What the session's terminal claims to be; colours are 0xrrggbb. */
+struct wire_answer {
+	char name[WIRE_ANSWER_MAX];
+	uint32_t foreground, background, cursor;
+};
+
 /* Everything a keeper must know; it reads no configuration. */
 struct wire_launch {
 	uint32_t version; /* of the frames that the manager speaks */
@@ -65,7 +92,13 @@ struct wire_launch {
 	uint32_t rec_flush_ms;
 	uint64_t rec_min_free, rec_max_bytes;
 	uint32_t rec_index_ms;  /* a recording_index row at least this often */
-	uint32_t resize_policy; /* enum wire_resize */
+	uint32_t resize_policy; /* enum wire_resize; FIXED keeps `size` */
+	uint32_t replay;        /* enum wire_replay */
+	uint32_t scrollback_lines;
+	uint64_t scrollback_bytes;
+	struct wire_detach_key detach_key;
+	struct wire_answer answer;
+	char term[WIRE_TERM_MAX]; /* TERM of the process, "" without a PTY */
 };
 
 enum wire_resize {
@@ -80,18 +113,26 @@ enum wire_viewer_flags {
 	VIEWER_MAY_TYPE = 1u << 0, /* input, signals, break, size */
 	VIEWER_REPLAY = 1u << 1,   /* send the ring first */
 	VIEWER_FOLLOW = 1u << 2, /* then live output; else end after the ring */
-	VIEWER_RAW_TAIL = 1u << 3 /* the last `tail_lines` lines only */
+	VIEWER_RAW_TAIL = 1u << 3, /* the last `tail_lines` lines only */
+	VIEWER_TERMINAL = 1u << 4, /* it shows the bytes on a terminal */
+	VIEWER_RAW = 1u << 5       /* wants the bytes of the ring, no repaint */
 };
 
 struct wire_viewer {
-	uint64_t attachment;   /* row id */
-	uint32_t flags;        /* enum wire_viewer_flags */
-	uint32_t tail_lines;   /* 0 = all of the ring */
-	struct wire_size size; /* 0 for a viewer without a terminal */
+	uint64_t attachment; /* row id */
+	uint32_t flags;      /* enum wire_viewer_flags */
+	uint32_t tail_lines; /* 0 = all of the ring */
+	/*
+	 * Of its terminal, 0 = unknown or none. It decides the session's size
+	 * only with VIEWER_MAY_TYPE.
+	 */
+	struct wire_size size;
 	/* Since version 2. */
 	uint32_t version; /* of the frames that the viewer speaks, else 1 */
 	char *label;  /* opaque to the keeper, comes back in VIEWERS; or NULL */
 	char *notice; /* printed first, before all output; one line; or NULL */
+	char *
+	    identity; /* whose key it is, for markers in the recording; or NULL */
 };
 
 /* A viewer that left. */

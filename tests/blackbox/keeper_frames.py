@@ -34,7 +34,8 @@ DATA_MAX = 64 << 10
 
 # sessions/wire/messages.h
 PTY, BOUND, LOGIN, RECORD, REC_STOP, SETUID = (1 << n for n in range(6))
-MAY_TYPE, REPLAY, FOLLOW, RAW_TAIL = (1 << n for n in range(4))
+MAY_TYPE, REPLAY, FOLLOW, RAW_TAIL, TERMINAL, RAW = (1 << n for n in range(6))
+REPLAY_SCREEN, REPLAY_RAW, REPLAY_NONE = range(3)
 LATEST, SMALLEST, LARGEST, FIRST, FIXED = range(5)
 
 ENV = ["PATH=/usr/bin:/bin", "TERM=xterm", "SHELL=/bin/sh", "LC_ALL=C.UTF-8"]
@@ -262,7 +263,9 @@ class Keeper(threading.Thread):
 
     def launch(self, argv, flags=PTY, path=None, env=(), cwd="/", uid=0, gid=0,
                user="", cols=80, rows=24, buffer=1 << 20, grace=1000,
-               policy=LATEST, recording=None):
+               policy=LATEST, recording=None, replay=REPLAY_SCREEN,
+               scrollback=10000, scrollback_bytes=8 << 20, detach_key=(),
+               answer=("berth", 0xD0D0D0, 0, 0xD0D0D0), term="xterm"):
         self.flags = flags
         payload = b"".join((
             struct.pack(">I", VERSION), _str("ses-0123456789abcdef"),
@@ -272,6 +275,10 @@ class Keeper(threading.Thread):
             _str(cwd), struct.pack(">II", uid, gid), _str(user),
             struct.pack(">IIII", cols, rows, 0, 0),
             struct.pack(">QIIQQII", buffer, grace, 1000, 0, 0, 10000, policy),
+            struct.pack(">IIQ", replay, scrollback, scrollback_bytes),
+            struct.pack(">B", len(detach_key)),
+            *(struct.pack(">IB", ord(ch), ctrl) for ch, ctrl in detach_key),
+            _str(answer[0]), struct.pack(">III", *answer[1:]), _str(term),
         ))
         self.link.send(LAUNCH, 0, 0, payload, recording)
 
@@ -308,12 +315,14 @@ class Keeper(threading.Thread):
         return struct.unpack(">IQQ", self.wait(STARTED)[3])[0]
 
     def attach(self, flags=MAY_TYPE | REPLAY | FOLLOW, cols=0, rows=0, tail=0,
-               credit=WINDOW, label="", notice="", version=VERSION):
+               credit=WINDOW, label="", notice="", version=VERSION,
+               identity="alice"):
         ours, theirs = socket.socketpair()
         self.tag += 1
         tag = self.tag
         payload = struct.pack(">QIIIIII", tag, flags, tail, cols, rows, 0, 0)
-        payload += struct.pack(">I", version) + _str(label) + _str(notice)
+        payload += struct.pack(">I", version)
+        payload += _str(label) + _str(notice) + _str(identity)
         self.link.send(VIEWER, 0, tag, payload, theirs.fileno())
         theirs.close()
         viewer = Viewer(ours, credit)

@@ -72,7 +72,13 @@ conf_check_values(const struct conf *c)
 	FUZZ_CHECK(c->access.authorized_keys[0] == '/');
 	FUZZ_CHECK(c->access.default_role[0] && c->sandbox.dir[0] == '/');
 	FUZZ_CHECK(c->session.shell[0] == '/' && c->recording.dir[0] == '/');
-	FUZZ_CHECK(c->session.detach_key >= -1 && c->session.detach_key < 32);
+	FUZZ_CHECK(c->session.detach_key.n <= 2);
+	FUZZ_CHECK(c->session.detach_key.n == 0 ||
+		   c->session.detach_key.keys[0].is_ctrl);
+	FUZZ_CHECK(c->session.answer.name[0]);
+	FUZZ_CHECK(c->session.answer.foreground <= 0xffffff &&
+		   c->session.answer.background <= 0xffffff &&
+		   c->session.answer.cursor <= 0xffffff);
 	FUZZ_CHECK(c->session.resize != CONF_RESIZE_FIXED ||
 		   (c->session.fixed_cols && c->session.fixed_rows));
 }

@@ -119,13 +119,17 @@ every_default_of_the_contract_is_in_the_table(void **state)
 		{ "sandbox.user", "berth-box" },
 		{ "session.shell", NULL },
 		{ "session.buffer", "1M" },
+		{ "session.replay", "screen" },
 		{ "session.scrollback", "10000" },
+		{ "session.scrollback_bytes", "8M" },
+		{ "session.answer", "berth(" BERTH_VERSION
+				    "),fg=#d0d0d0,bg=#000000,cursor=#d0d0d0" },
 		{ "session.resize", "latest" },
 		{ "session.detach_key", "none" },
 		{ "session.env_accept", "TERM,LANG,LC_*,COLORTERM" },
 		{ "session.stop_grace", "5s" },
 		{ "session.on_shutdown", "keep" },
-		{ "session.notice", "yes" },
+		{ "session.notice", "lost" },
 		{ "session.max_per_sandbox", "100" },
 		{ "recording.enabled", "yes" },
 		{ "recording.exec", "no" },
@@ -159,7 +163,7 @@ every_default_of_the_contract_is_in_the_table(void **state)
 		assert_string_equal(shown, want);
 	}
 	assert_int_equal(access(c->session.shell, X_OK), 0);
-	assert_int_equal(c->session.detach_key, -1);
+	assert_int_equal(c->session.detach_key.n, 0);
 	assert_int_equal(c->recording.retention_ms, 168ULL * 3600 * 1000);
 	assert_string_equal(c->server.admin_group, "");
 	conf_free(c);
@@ -264,8 +268,38 @@ a_wrong_value_is_a_sentence_with_file_line_and_key(void **state)
 		{ "[session]\nresize = fixed 0x24\n", "2",
 		    "session.resize: \"0x24\" is not a size like 80x24" },
 		{ "[session]\ndetach_key = ctrl-\n", "2",
-		    "session.detach_key: \"ctrl-\" is neither none nor a key "
-		    "like ctrl-]" },
+		    "session.detach_key: \"ctrl-\" is neither a key like "
+		    "ctrl-], one character nor esc" },
+		{ "[session]\ndetach_key = q\n", "2",
+		    "session.detach_key: the first key wants ctrl, like ctrl-] "
+		    "or ctrl-a" },
+		{ "[session]\ndetach_key = esc\n", "2",
+		    "session.detach_key: the first key wants ctrl, like ctrl-] "
+		    "or ctrl-a" },
+		{ "[session]\ndetach_key = ctrl-M d\n", "2",
+		    "session.detach_key: ctrl-m is the key Enter to a "
+		    "terminal" },
+		{ "[session]\ndetach_key = ctrl-a ctrl-a\n", "2",
+		    "session.detach_key: the second key must be another one: "
+		    "the first typed twice is sent once" },
+		{ "[session]\ndetach_key = ctrl-a b c\n", "2",
+		    "session.detach_key: more than two keys" },
+		{ "[session]\ndetach_key = ctrl-a \xc3\xa4\n", "2",
+		    "session.detach_key: \"\xc3\xa4\" is neither a key like "
+		    "ctrl-], one character nor esc" },
+		{ "[session]\nanswer = a b\n", "2",
+		    "session.answer: \"a b\" is not a name of 1 to 63 letters, "
+		    "digits and ._+-()" },
+		{ "[session]\nanswer = x,fg=red\n", "2",
+		    "session.answer: \"fg=red\" is not a colour like "
+		    "fg=#d0d0d0, bg=#000000 or cursor=#ffffff" },
+		{ "[session]\nanswer = x,\n", "2",
+		    "session.answer: \"\" is not a colour like "
+		    "fg=#d0d0d0, bg=#000000 or cursor=#ffffff" },
+		{ "[session]\nnotice = maybe\n", "2",
+		    "session.notice: \"maybe\" is none of: no, lost, yes" },
+		{ "[session]\nreplay = all\n", "2",
+		    "session.replay: \"all\" is none of: screen, raw, none" },
 		{ "[session]\nenv_accept = LC_*,A=B\n", "2",
 		    "session.env_accept: \"A=B\" is not a pattern of "
 		    "variable names" },
@@ -403,32 +437,74 @@ relative_paths_start_at_the_file_and_overrides_at_the_cwd(void **state)
 }
 
 static void
-detach_keys_are_control_bytes(void **state)
+detach_keys_are_one_or_two_keys(void **state)
 {
 	static const struct {
-		const char *text;
-		int byte;
-		const char *shown;
+		const char *text, *shown;
+		struct conf_detach_key want;
 	} rows[] = {
-		{ "ctrl-]", 0x1d, "ctrl-]" },
-		{ "CTRL-A", 1, "ctrl-a" },
-		{ "ctrl-z", 26, "ctrl-z" },
-		{ "ctrl-\\", 0x1c, "ctrl-\\" },
-		{ "ctrl-@", 0, "ctrl-@" },
-		{ "none", -1, "none" },
+		{ "none", "none", { 0 } },
+		{ "ctrl-]", "ctrl-]", { 1, { { ']', true } } } },
+		{ "CTRL-A", "ctrl-a", { 1, { { 'a', true } } } },
+		{ "ctrl-\\", "ctrl-\\", { 1, { { '\\', true } } } },
+		{ "ctrl-@", "ctrl-@", { 1, { { '@', true } } } },
+		{ "ctrl-a d", "ctrl-a d",
+		    { 2, { { 'a', true }, { 'd', false } } } },
+		{ "ctrl-a   D", "ctrl-a D",
+		    { 2, { { 'a', true }, { 'D', false } } } },
+		{ "ctrl-p Ctrl-Q", "ctrl-p ctrl-q",
+		    { 2, { { 'p', true }, { 'q', true } } } },
+		{ "ctrl-a ESC", "ctrl-a esc",
+		    { 2, { { 'a', true }, { 27, false } } } },
+		{ "ctrl-a a", "ctrl-a a",
+		    { 2, { { 'a', true }, { 'a', false } } } },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		autofree char *text =
 		    xasprintf("[session]\ndetach_key = %s\n", rows[i].text);
+		const struct conf_detach_key *got, *want = &rows[i].want;
 		autofree char *shown = NULL;
 		struct err e = { 0 };
 		struct conf *c = NULL;
 
 		assert_int_equal(load_text(text, &c, &e), 0);
-		assert_int_equal(c->session.detach_key, rows[i].byte);
+		got = &c->session.detach_key;
+		assert_int_equal(got->n, want->n);
+		for (unsigned k = 0; k < want->n; k++) {
+			assert_int_equal(got->keys[k].ch, want->keys[k].ch);
+			assert_int_equal(
+			    got->keys[k].is_ctrl, want->keys[k].is_ctrl);
+		}
 		shown = value_of(c, "session.detach_key");
+		assert_string_equal(shown, rows[i].shown);
+		conf_free(c);
+	}
+}
+
+static void
+answers_have_a_name_and_colours(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+	} rows[] = {
+		{ "xterm", "xterm,fg=#d0d0d0,bg=#000000,cursor=#d0d0d0" },
+		{ "x,fg=#FFffFF", "x,fg=#ffffff,bg=#000000,cursor=#ffffff" },
+		{ "x, bg=#123456,cursor=#00ff00",
+		    "x,fg=#d0d0d0,bg=#123456,cursor=#00ff00" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		autofree char *text =
+		    xasprintf("[session]\nanswer = %s\n", rows[i].text);
+		autofree char *shown = NULL;
+		struct err e = { 0 };
+		struct conf *c = NULL;
+
+		assert_int_equal(load_text(text, &c, &e), 0);
+		shown = value_of(c, "session.answer");
 		assert_string_equal(shown, rows[i].shown);
 		conf_free(c);
 	}
@@ -445,7 +521,10 @@ what_is_shown_loads_to_the_same_again(void **state)
 		"server.admin_group=root",
 		"session.env_accept=none",
 		"session.resize=fixed 100x30",
-		"session.detach_key=ctrl-]",
+		"session.detach_key=ctrl-a d",
+		"session.answer=name,cursor=#010203",
+		"session.notice=yes",
+		"session.replay=none",
 		"recording.input=on",
 		"recording.max_bytes=1G",
 		"server.log_format=json",
@@ -586,7 +665,8 @@ main(void)
 		cmocka_unit_test(overrides_win_and_name_themselves),
 		cmocka_unit_test(
 		    relative_paths_start_at_the_file_and_overrides_at_the_cwd),
-		cmocka_unit_test(detach_keys_are_control_bytes),
+		cmocka_unit_test(detach_keys_are_one_or_two_keys),
+		cmocka_unit_test(answers_have_a_name_and_colours),
 		cmocka_unit_test(what_is_shown_loads_to_the_same_again),
 		cmocka_unit_test(sample_and_manual_name_every_option_once),
 		cmocka_unit_test(

@@ -24,11 +24,16 @@ static const char golden_launch[] =
     "00000100000003413d31000000022f77000003e8000003e900000003"
     "626f7800000050000000180000000000000000000000000010000000"
     "001388000003e8000000001000000000000000000000000000271000"
-    "000004";
+    "000004"
+    "0000000100002710000000000080000002"
+    "00000061010000006400"
+    "000000046e28312900d0d0d00000000000ff8000"
+    "00000005787465726d";
 
 static const char golden_viewer[] =
     "000000000000002a000000070000000a0000007800000028000004b0"
-    "000003200000000200000003413d62000000026c73";
+    "000003200000000200000003413d62000000026c73"
+    "00000005616c696365";
 
 static const char golden_viewer_1[] =
     "000000000000002a000000070000000a0000007800000028000004b0"
@@ -86,7 +91,7 @@ from_hex(const char *hex)
 
 static char s_sh[] = "sh", s_c[] = "-c", s_path[] = "/bin/sh", s_w[] = "/w",
 	    s_a1[] = "A=1", s_lang[] = "LANG=C", s_ab[] = "A=b", s_ls[] = "ls",
-	    s_key[] = "AAAA", s_pem[] = "PEM";
+	    s_key[] = "AAAA", s_pem[] = "PEM", s_alice[] = "alice";
 static char *v_argv[] = { s_sh, s_c, NULL }, *v_env[] = { s_a1, NULL },
 	    *v_run_env[] = { s_lang, s_ab, NULL }, *v_keys[] = { s_pem, NULL };
 
@@ -117,6 +122,12 @@ static const struct wire_launch in_launch = {
 	.rec_min_free = 1 << 28,
 	.rec_index_ms = 10000,
 	.resize_policy = RESIZE_FIXED,
+	.replay = REPLAY_RAW,
+	.scrollback_lines = 10000,
+	.scrollback_bytes = 8 << 20,
+	.detach_key = { 2, { { 'a', 1 }, { 'd', 0 } } },
+	.answer = { "n(1)", 0xd0d0d0, 0, 0xff8000 },
+	.term = "xterm",
 };
 static const struct wire_viewer in_viewer = { .attachment = 42,
 	.flags = 7,
@@ -124,7 +135,8 @@ static const struct wire_viewer in_viewer = { .attachment = 42,
 	.size = { 120, 40, 1200, 800 },
 	.version = 2,
 	.label = s_ab,
-	.notice = s_ls };
+	.notice = s_ls,
+	.identity = s_alice };
 static const struct wire_left in_left = { 42, 0x0102030405060708, 3, 4, 5 };
 static const struct wire_take in_take = { 2, 9 };
 static const struct wire_auth in_auth = { .method = AUTH_KEY_PROVEN,
@@ -453,6 +465,15 @@ values_out_of_range_are_eproto(void **state)
 	REFUSED(launch, l);
 	l = in_launch;
 	l.argv = NULL;
+	REFUSED(launch, l);
+	l = in_launch;
+	l.replay = REPLAY_NONE + 1;
+	REFUSED(launch, l);
+	l = in_launch;
+	l.detach_key.keys[1].is_ctrl = 2;
+	REFUSED(launch, l);
+	l = in_launch;
+	l.answer.cursor = 0x1000000;
 	REFUSED(launch, l);
 	a.method = AUTH_KEY_PROVEN + 1;
 	REFUSED(auth, a);
