@@ -31,6 +31,8 @@ pkgs_berth-sshd    := libssh libevent_core
 pkgs_berth-session := libevent_core libutf8proc
 pkgs_berth         := jansson inih
 ALL_PKGS := libssh $(pkgs_berthd) libutf8proc cmocka
+# Only what tests and numbers compare with; without it all else still builds.
+PEER_PKGS := libtsm
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 \
@@ -107,7 +109,14 @@ UNIT := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*_test.c))
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(foreach d,$(DIRS),$(call arch,$(d)))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(all_ldflags) -o $@ $< -Wl,--start-group \
-		$(filter %.a,$^) -Wl,--end-group $(call pkg_libs,$(ALL_PKGS))
+		$(filter %.a,$^) -Wl,--end-group \
+		$(call pkg_libs,$(ALL_PKGS) $(PEER_PKGS))
+
+# Programs of make bench.
+$(B)/bench/%: $(B)/obj/tests/bench/%.o $(call arch,screen) $(call arch,base)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(all_ldflags) -o $@ $^ \
+		$(call pkg_libs,libutf8proc $(PEER_PKGS))
 
 # Fuzz targets: with a driver that replays files, or with libFuzzer (make fuzz).
 FUZZ := $(patsubst tests/fuzz/%_fuzz.c,%,$(wildcard tests/fuzz/*_fuzz.c))
@@ -164,7 +173,7 @@ check:
 # Beside OpenSSH's sshd: ROUNDS=3, ONLY='echo_*,login', BENCH='--quick --list'.
 bench:
 	$(Q)scripts/deps.sh bench
-	$(Q)$(MAKE) --no-print-directory $(jobs) SAN= all
+	$(Q)$(MAKE) --no-print-directory $(jobs) SAN= all build/bench/screen_bench
 	$(Q)/usr/bin/python3 tests/bench/bench.py \
 		$(if $(ROUNDS),--rounds '$(ROUNDS)') \
 		$(if $(ONLY),--only '$(ONLY)') $(BENCH)

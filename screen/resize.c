@@ -302,6 +302,8 @@ screen_resize(struct screen *s, unsigned cols, unsigned rows)
 	s->rows = rows;
 	if (s->now == &s->alt)
 		resize_clamp(&s->cursor, cols, rows);
+	else
+		resize_clamp(&s->main_cursor, cols, rows);
 	resize_clamp(&s->alt.saved, cols, rows);
 	cursor_reset_margins(s);
 }

@@ -19,12 +19,12 @@ test_packages=(
 	libcmocka-dev clang-format clang-tidy cppcheck shellcheck tmux asciinema
 	dropbear-bin putty-tools python3 python3-paramiko python3-asyncssh
 	python3-pytest python3-pytest-timeout python3-pytest-xdist rsync git jq
-	netcat-openbsd procps sqlite3 util-linux
+	libtsm-dev netcat-openbsd procps sqlite3 util-linux
 )
 long_packages=(valgrind)
 fuzz_packages=(clang 'libclang-rt-dev|libclang-rt-14-dev')
 
-bench_packages=(openssh-server python3)
+bench_packages=(openssh-server libtsm-dev python3)
 
 usage() {
 	echo "usage: scripts/deps.sh run | test | long | fuzz | bench | users" >&2
