@@ -278,9 +278,60 @@ history_is_same_pen(const struct cell *c, uint16_t attr, const struct cell *pen)
 	       c->ext == pen->ext;
 }
 
+/*
+ * Writes the cells at C that are ASCII in the pen of before, eight at a time;
+ * how many.
+ */
+static unsigned
+history_encode_ascii(struct history_writer *w, const struct cell *c, unsigned n)
+{
+	const struct cell ascii = { .ch = 0x7f };
+	struct cell like = w->pen;
+	uint64_t pen[2], mask[2];
+	unsigned i = 0;
+
+	like.ch = 0;
+	memcpy(pen, &like, sizeof(pen));
+	memcpy(mask, &ascii, sizeof(mask));
+	for (; n - i >= 8; i += 8) {
+		uint64_t other = 0;
+		uint32_t none = 0;
+
+		for (unsigned k = 0; k < 8; k++) {
+			uint64_t v[2];
+
+			memcpy(v, &c[i + k], sizeof(v));
+			other |= (v[0] ^ pen[0]) & ~mask[0];
+			other |= v[1] ^ pen[1];
+			none |= c[i + k].ch - 1; /* bit 31: no character */
+			w->p[k] = (uint8_t)c[i + k].ch;
+		}
+		if (other || none & CELL_CLUSTER)
+			break;
+		w->p += 8;
+	}
+	return i;
+}
+
+/* A run of cells without a character from I on; the last one of them. */
+static unsigned
+history_encode_blanks(
+    struct history_writer *w, const struct cell *c, unsigned i, unsigned n)
+{
+	unsigned k = i + 1;
+
+	while (k < n && !c[k].ch && !(c[k].attr & CELL_TAIL) &&
+	       history_is_same_pen(&c[k], c[k].attr & CELL_STYLE, &w->pen))
+		k++;
+	history_put_blanks(w, k - i);
+	return k - 1;
+}
+
 static void
 history_encode(struct history_writer *w, const struct cell *c, unsigned n)
 {
+	unsigned fast = 0; /* where the fast way is tried again */
+
 	for (unsigned i = 0; i < n; i++) {
 		uint16_t attr = c[i].attr & CELL_STYLE;
 
@@ -290,17 +341,14 @@ history_encode(struct history_writer *w, const struct cell *c, unsigned n)
 			history_put_pen(w, &c[i], attr);
 		if (c[i].ch >= 0x80) {
 			history_put_ch(w, &c[i]);
-		} else if (c[i].ch) {
-			*w->p++ = (uint8_t)c[i].ch;
+		} else if (!c[i].ch) {
+			i = history_encode_blanks(w, c, i, n);
 		} else {
-			unsigned k = i + 1;
-
-			while (k < n && !c[k].ch && !(c[k].attr & CELL_TAIL) &&
-			       history_is_same_pen(
-				   &c[k], c[k].attr & CELL_STYLE, &w->pen))
-				k++;
-			history_put_blanks(w, k - i);
-			i = k - 1;
+			*w->p++ = (uint8_t)c[i].ch;
+			if (i < fast)
+				continue;
+			i += history_encode_ascii(w, c + i + 1, n - i - 1);
+			fast = i + 8;
 		}
 	}
 }

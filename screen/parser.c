@@ -88,7 +88,7 @@ parser_end_osc(struct screen *s, struct parser *p)
 	}
 }
 
-static void
+static inline void
 parser_digit(struct parser *p, uint8_t c)
 {
 	unsigned i;
@@ -107,7 +107,7 @@ parser_digit(struct parser *p, uint8_t c)
 }
 
 /* C is `;` or `:`. Parameters beyond the last one are left out. */
-static void
+static inline void
 parser_next_param(struct parser *p, uint8_t c)
 {
 	if (!p->n_params) {

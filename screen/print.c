@@ -252,19 +252,47 @@ print_is_plain(const struct screen *s)
 	       !mode_is_on(s, MODE_INSERT);
 }
 
-/* Writes up to N bytes that are printable ASCII into a row; how many. */
+#define PRINT_ONES  0x0101010101010101ULL
+#define PRINT_HIGHS 0x8080808080808080ULL
+
+/* How many of the N bytes at P are printable ASCII, up to the first other. */
 static inline size_t
+print_ascii_run(const uint8_t *p, size_t n)
+{
+	size_t i = 0;
+
+	for (; n - i >= 8; i += 8) {
+		uint64_t w;
+
+		memcpy(&w, p + i, 8);
+		/* a byte below 0x20, above 0x7e, or beyond ASCII */
+		if (((w - PRINT_ONES * 0x20) | (w + PRINT_ONES) | w) &
+		    PRINT_HIGHS)
+			break;
+	}
+	while (i < n && (uint8_t)(p[i] - 0x20) < 0x5f)
+		i++;
+	return i;
+}
+
+/* Writes N bytes of ASCII as cells, each as two words: no half is read back. */
+static inline void
 print_ascii_cells(
     struct cell *to, const uint8_t *p, size_t n, const struct cell *pen)
 {
-	struct cell c = *pen;
-	size_t i;
+	uint64_t w[2];
 
-	for (i = 0; i < n && (uint8_t)(p[i] - 0x20) < 0x5f; i++) {
-		c.ch = p[i];
-		to[i] = c;
+	_Static_assert(sizeof(*pen) == sizeof(w), "a cell is two words");
+	memcpy(w, pen, sizeof(w));
+	for (size_t i = 0; i < n; i++) {
+		struct cell c = { .ch = p[i] };
+		uint64_t v[2];
+
+		memcpy(v, &c, sizeof(v));
+		v[0] |= w[0];
+		v[1] = w[1];
+		memcpy(&to[i], v, sizeof(v));
 	}
-	return i;
 }
 
 /* ASCII at the cursor as far as the row goes; how many. */
@@ -282,9 +310,7 @@ print_ascii(struct screen *s, const uint8_t *p, size_t n)
 	if (n > limit - col)
 		n = limit - col;
 	row_split(r, s->cols, col);
-	/* what a cell behind the run may hide is seen before it is written */
-	for (i = 0; i < n && (uint8_t)(p[i] - 0x20) < 0x5f;)
-		i++;
+	i = print_ascii_run(p, n);
 	row_split(r, s->cols, col + (unsigned)i);
 	print_ascii_cells(r->cells + col, p, i, &s->cursor.pen);
 	print_advance(s, r, col + (unsigned)i, limit);
