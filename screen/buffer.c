@@ -97,6 +97,8 @@ buffer_erase_selective(
 	for (unsigned i = from; i < to; i++)
 		if (!(r->cells[i].attr & CELL_PROTECTED))
 			row_fill(r, s->cols, i, i + 1, buffer_blank(s));
+	if (to == s->cols && !(r->cells[to - 1].attr & CELL_PROTECTED))
+		r->is_wrapped = false;
 }
 
 static void
@@ -157,11 +159,11 @@ buffer_copy_cells(struct screen *s, unsigned from, unsigned from_col,
 	/* halves that were cut off at the ends of the copy */
 	if (n && dst->cells[to_col].attr & CELL_TAIL) {
 		dst->cells[to_col].attr &= CELL_STYLE;
-		dst->cells[to_col].ch = 0;
+		dst->cells[to_col].ch = ' ';
 	}
 	if (n && dst->cells[to_col + n - 1].attr & CELL_WIDE) {
 		dst->cells[to_col + n - 1].attr &= CELL_STYLE;
-		dst->cells[to_col + n - 1].ch = 0;
+		dst->cells[to_col + n - 1].ch = ' ';
 	}
 }
 

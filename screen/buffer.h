@@ -49,7 +49,7 @@ buffer_blank(const struct screen *s)
 
 /*
  * A wide character whose halves lie on both sides of the boundary before COL
- * becomes two blanks. COL may be 0 or COLS.
+ * becomes two spaces. COL may be 0 or COLS.
  */
 static inline void
 row_split(struct row *r, unsigned cols, unsigned col)
@@ -57,11 +57,11 @@ row_split(struct row *r, unsigned cols, unsigned col)
 	if (col >= cols || !(r->cells[col].attr & CELL_TAIL))
 		return;
 	r->cells[col].attr &= CELL_STYLE;
-	r->cells[col].ch = 0;
+	r->cells[col].ch = ' ';
 	if (!col)
 		return;
 	r->cells[col - 1].attr &= CELL_STYLE;
-	r->cells[col - 1].ch = 0;
+	r->cells[col - 1].ch = ' ';
 }
 
 /* Makes the cells [FROM, TO) of a row of COLS cells BLANK. */

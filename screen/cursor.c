@@ -23,6 +23,12 @@ cursor_min(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
+static unsigned
+cursor_clamp(unsigned v, unsigned min, unsigned max)
+{
+	return v < min ? min : v > max ? max : v;
+}
+
 void
 cursor_to_col(struct screen *s, unsigned col)
 {
@@ -194,10 +200,17 @@ cursor_save(struct screen *s)
 void
 cursor_restore(struct screen *s)
 {
-	if (s->now->has_saved)
-		s->cursor = s->now->saved;
-	else
-		s->cursor = cursor_initial();
+	struct cursor *c = &s->cursor;
+
+	*c = s->now->has_saved ? s->now->saved : cursor_initial();
+	if (c->is_origin) {
+		/* as the position would be reached in origin mode */
+		c->col = (uint16_t)cursor_clamp(c->col, s->left, s->right);
+		c->row = (uint16_t)cursor_clamp(c->row, s->top, s->bottom);
+	}
+	/* the margins may be others now */
+	if (c->col != s->right && c->col + 1u != s->cols)
+		c->is_wrap_pending = false;
 }
 
 void

@@ -76,6 +76,7 @@ modes_show(struct screen *s, bool is_alt)
 	if (is_alt)
 		s->main_cursor = s->cursor;
 	s->now = to;
+	s->cursor.is_wrap_pending = false;
 	s->is_alt_cursor_kept = false;
 	buffer_use(s);
 }
@@ -139,6 +140,7 @@ modes_margins(struct screen *s, bool is_on)
 	modes_put(s, MODE_MARGINS, is_on);
 	s->left = 0;
 	s->right = (uint16_t)(s->cols - 1);
+	s->cursor.is_wrap_pending = false;
 }
 
 static const struct modes_action {

@@ -64,21 +64,25 @@ print_limit(const struct screen *s)
 
 /* The wrap that is due. */
 static void
-print_wrap(struct screen *s)
+print_wrap(struct screen *s, bool goes_on)
 {
-	cursor_index(s, buffer_is_full_width(s));
+	cursor_index(s, goes_on && buffer_is_full_width(s));
 	s->cursor.col = s->left;
 }
 
-/* Does a pending wrap. */
+/* Does a pending wrap. A row whose end was erased meanwhile does not go on. */
 static inline void
 print_settle(struct screen *s)
 {
+	const struct cell *last;
+
 	if (!s->cursor.is_wrap_pending)
 		return;
 	s->cursor.is_wrap_pending = false;
-	if (mode_is_on(s, MODE_AUTOWRAP))
-		print_wrap(s);
+	if (!mode_is_on(s, MODE_AUTOWRAP))
+		return;
+	last = &buffer_at(s, s->cursor.row)->cells[s->cols - 1];
+	print_wrap(s, last->ch || last->attr & CELL_TAIL);
 }
 
 /* The cursor is behind what was printed; past LIMIT it waits there. */
@@ -164,7 +168,7 @@ print_wide(struct screen *s, uint32_t c)
 		if (!mode_is_on(s, MODE_AUTOWRAP) || limit - s->left < 2)
 			return; /* no room for it */
 		buffer_erase(s, s->cursor.row, s->cursor.col, limit);
-		print_wrap(s);
+		print_wrap(s, true);
 		limit = print_limit(s);
 		if (s->cursor.col + 2u > limit)
 			return;

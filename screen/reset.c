@@ -52,6 +52,11 @@ reset_mode(struct buf *out, enum mode m, bool is_on)
 {
 	const struct mode_info *info = mode_info(m);
 
+	if (m == MODE_KEYPAD) {
+		/* ?66 is known to fewer terminals than DECKPAM */
+		emit_put(out, is_on ? "\033=" : "\033>");
+		return;
+	}
 	emit_put(out, "\033[%s%u%s", info->is_private ? "?" : "", info->number,
 	    is_on ? "h" : "l");
 }

@@ -65,14 +65,25 @@ resize_new_row(struct resize *z)
 	return true;
 }
 
-/* The rest of a line goes on in another row. */
+/*
+ * The rest of a line, which begins with NEXT, goes on in another row. The last
+ * cell is as if it had been printed: a space, or what a wide character leaves.
+ */
 static bool
-resize_wrap(struct resize *z)
+resize_wrap(struct resize *z, const struct cell *next)
 {
 	struct row *last = resize_row(z, z->n - 1);
+	struct cell *end = &last->cells[z->cols - 1];
 
-	if (!z->is_full)
-		last->is_wrapped = true;
+	if (z->is_full)
+		return false;
+	if (z->col < z->cols)
+		*end = (struct cell){ .bg = next->bg };
+	else if (!end->ch && !(end->attr & CELL_TAIL))
+		end->ch = ' ';
+	if (end->ch || end->bg)
+		last->used = (uint16_t)z->cols;
+	last->is_wrapped = true;
 	if (resize_new_row(z))
 		return true;
 	last->is_wrapped = false;
@@ -168,7 +179,8 @@ resize_copy_row(struct resize *z, unsigned i)
 
 		if (width > z->cols)
 			width = 1; /* one column has no room for it */
-		if (z->col + width > z->cols && (c >= text || !resize_wrap(z)))
+		if (z->col + width > z->cols &&
+		    (c >= text || !resize_wrap(z, cell)))
 			break; /* blanks do not make rows */
 		to = resize_row(z, z->n - 1);
 		resize_place(z, i, c);

@@ -60,8 +60,7 @@ screen_history(
 
 	if (from < history_start(s->history))
 		from = history_start(s->history);
-	while (from < end && (buf_len(out) - begin < max || !max) &&
-	       history_read(s->history, &r, from)) {
+	while (from < end && history_read(s->history, &r, from)) {
 		emit_init(&e, out, r.tables, EMIT_LINKS);
 		text_ansi(&e, r.cells, r.n);
 		from++;
@@ -73,7 +72,7 @@ screen_history(
 			emit_put(out, "\r\n");
 		else if (from == end)
 			emit_put(out, " \r");
-		if (!max)
+		if (buf_len(out) - begin >= max)
 			break;
 	}
 	history_reader_release(&r);

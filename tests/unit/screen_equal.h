@@ -32,6 +32,17 @@ screen_equal_fail(const char *what, unsigned a, unsigned b)
 	return false;
 }
 
+static inline bool
+screen_equal_fail_cell(const char *what, unsigned col, unsigned row,
+    const struct cell *a, const struct cell *b)
+{
+	snprintf(screen_equal_where, sizeof(screen_equal_where),
+	    "%s %u,%u: ch %x %x fg %x %x bg %x %x attr %x %x ext %u %u", what,
+	    col, row, a->ch, b->ch, a->fg, b->fg, a->bg, b->bg, a->attr,
+	    b->attr, a->ext, b->ext);
+	return false;
+}
+
 #define SCREEN_EQUAL(what, a, b)                                 \
 	do {                                                     \
 		if ((a) != (b))                                  \
@@ -104,10 +115,12 @@ screen_equal_buffer(const char *what, const struct screen *a,
 
 		for (unsigned k = 0; k < a->cols; k++)
 			if (!screen_equal_cell(&ra[k], &ta, &rb[k], &tb))
-				return screen_equal_fail(what, k, i);
+				return screen_equal_fail_cell(
+				    what, k, i, &ra[k], &rb[k]);
 		if ((ba->rows && ba->rows[i].is_wrapped) !=
 		    (bb->rows && bb->rows[i].is_wrapped))
-			return screen_equal_fail("wrap of row", i, 0);
+			return screen_equal_fail("wrap of row", i,
+			    ba->rows && ba->rows[i].is_wrapped);
 	}
 	if (!screen_equal_cursor("saved cursor", a,
 		ba->has_saved ? &ba->saved : &none, b,
