@@ -1,0 +1,209 @@
+/*
+ * What is painted is what was there: another terminal, new or in any state,
+ * that is sent a repaint becomes equal in everything that shows or decides what
+ * the next byte does, stays equal under whatever comes then, and is as new after
+ * a restore. Input: u8 columns, u8 rows, u8 columns and rows for a picture, u16
+ * length and bytes of the screen, u16 and bytes of the terminal before, then
+ * bytes for both.
+ */
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "screen/picture.h"
+#include "screen/query_filter.h"
+#include "screen/screen.h"
+#include "screen/state.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/unit/screen_equal.h"
+
+#define REPAINT_HISTORY 200
+
+#define REPAINT_CHECK(what)                                          \
+	do {                                                         \
+		if (!(what)) {                                       \
+			fprintf(stderr, "%s\n", screen_equal_where); \
+			FUZZ_CHECK(what);                            \
+		}                                                    \
+	} while (0)
+
+struct repaint_input {
+	unsigned cols, rows, picture_cols, picture_rows;
+	const uint8_t *x, *y, *z;
+	size_t n_x, n_y, n_z;
+};
+
+static struct screen *
+repaint_screen(unsigned cols, unsigned rows)
+{
+	struct screen_config c = {
+		.cols = cols,
+		.rows = rows,
+		.history_lines = REPAINT_HISTORY,
+		.history_bytes = 1 << 20,
+		.foreground = 0xffffff,
+		.cursor_colour = SCREEN_NO_COLOUR,
+	};
+
+	return screen_new(&c);
+}
+
+/* What a repaint does not bring along, and what it cannot see. */
+static void
+repaint_align(const struct screen *from, struct screen *to)
+{
+	uint64_t kept = (uint64_t)1 << MODE_SYNC;
+
+	for (unsigned m = 0; m < MODE_COUNT; m++)
+		if (reset_is_preference(m))
+			kept |= (uint64_t)1 << m;
+	to->modes = (to->modes & ~kept) | (from->modes & kept);
+	to->saved_modes =
+	    (to->saved_modes & ~kept) | (from->saved_modes & kept);
+	to->last_ch = from->last_ch;
+}
+
+static bool
+repaint_has(const struct buf *b, const char *what)
+{
+	return memmem(buf_head(b), buf_len(b), what, strlen(what)) != NULL;
+}
+
+/* Nothing in B asks, rings, notifies or touches the clipboard. */
+static void
+repaint_check_quiet(const struct buf *b)
+{
+	struct query_filter *f = xmalloc(sizeof(*f));
+	uint8_t *out = xmalloc(buf_len(b) + QUERY_HELD_MAX);
+	size_t n;
+
+	query_filter_init(f);
+	n = query_filter_run(f, buf_head(b), buf_len(b), out);
+	FUZZ_CHECK(f->n_held == 0 && n == buf_len(b) &&
+		   memcmp(out, buf_head(b), n) == 0);
+	free(out);
+	free(f);
+	FUZZ_CHECK(!memchr(buf_head(b), 0x07, buf_len(b)));
+	FUZZ_CHECK(!repaint_has(b, "\033]52") && !repaint_has(b, "\033]9;") &&
+		   !repaint_has(b, "\033]777"));
+}
+
+/* After REPAINT, Z and a new size: TO is what FROM is. */
+static void
+repaint_check_same(const struct repaint_input *in, struct screen *from,
+    struct screen *to, unsigned flags)
+{
+	size_t pending = (size_t)screen_pending(from);
+
+	REPAINT_CHECK(screen_equal(from, to, flags | SCREEN_EQUAL_NO_LAST));
+	screen_write(to, in->x + in->n_x - pending, pending);
+	repaint_align(from, to);
+	screen_write(to, in->z, in->n_z);
+}
+
+static void
+repaint_check_restore(const struct screen *x, struct screen *to)
+{
+	struct screen *fresh = repaint_screen(x->cols, x->rows);
+	struct buf b = { 0 };
+	struct cell none = { 0 };
+
+	screen_repaint(x, &b);
+	screen_restore(x, &b);
+	repaint_check_quiet(&b);
+	screen_write(to, "\030", 1);
+	screen_write(to, buf_head(&b), buf_len(&b));
+	/* nobody restores what was only saved */
+	to->saved_modes = fresh->saved_modes;
+	to->saved_mouse = fresh->saved_mouse;
+	to->saved_encoding = fresh->saved_encoding;
+	REPAINT_CHECK(screen_equal_modes(fresh, to, 0));
+	FUZZ_CHECK(to->now == &to->main);
+	FUZZ_CHECK(!to->main.kitty.n && !to->main.kitty.base);
+	FUZZ_CHECK(!to->alt.kitty.n && !to->alt.kitty.base);
+	FUZZ_CHECK(to->cursor.col == 0 && !to->cursor.is_wrap_pending);
+	FUZZ_CHECK(!to->cursor.is_origin && !to->cursor.gl);
+	FUZZ_CHECK(memcmp(&to->cursor.pen, &none, sizeof(none)) == 0);
+	FUZZ_CHECK(to->top == 0 && to->bottom == to->rows - 1);
+	FUZZ_CHECK(to->left == 0 && to->right == to->cols - 1);
+	FUZZ_CHECK(memcmp(to->tabs, fresh->tabs, to->cols) == 0);
+	for (unsigned i = to->cursor.row; i < to->rows; i++)
+		for (unsigned k = 0; k < to->cols; k++)
+			FUZZ_CHECK(!buffer_row(to, &to->main, i)[k].ch);
+	buf_release(&b);
+	screen_free(fresh);
+}
+
+static void
+repaint_check_unknown(struct screen *to)
+{
+	struct screen *fresh = repaint_screen(to->cols, to->rows);
+	struct buf b = { 0 };
+
+	screen_restore_unknown(&b);
+	repaint_check_quiet(&b);
+	screen_write(to, buf_head(&b), buf_len(&b));
+	to->saved_modes = fresh->saved_modes;
+	to->saved_mouse = fresh->saved_mouse;
+	to->saved_encoding = fresh->saved_encoding;
+	REPAINT_CHECK(
+	    screen_equal_modes(fresh, to, SCREEN_EQUAL_NO_PREFERENCES));
+	FUZZ_CHECK(to->now == &to->main && to->cursor.col == 0);
+	FUZZ_CHECK(!screen_pending(to) && !screen_is_updating(to));
+	buf_release(&b);
+	screen_free(fresh);
+}
+
+static void
+repaint_check(const struct repaint_input *in)
+{
+	struct screen *x = repaint_screen(in->cols, in->rows);
+	struct screen *fresh = repaint_screen(in->cols, in->rows);
+	struct screen *dirty = repaint_screen(in->cols, in->rows);
+	struct buf all = { 0 }, paint = { 0 };
+
+	screen_write(x, in->x, in->n_x);
+	screen_prologue(in->rows, &all);
+	screen_history(x, 0, (size_t)-1, &all);
+	screen_push(in->rows, screen_history_end(x), &all);
+	screen_repaint(x, &paint);
+	buf_put(&all, buf_head(&paint), buf_len(&paint));
+	repaint_check_quiet(&all);
+	screen_write(fresh, buf_head(&all), buf_len(&all));
+	screen_write(dirty, in->y, in->n_y);
+	screen_write(dirty, "\030\033\\", 3);
+	screen_write(dirty, buf_head(&paint), buf_len(&paint));
+	repaint_check_same(in, x, fresh, 0);
+	repaint_check_same(in, x, dirty, SCREEN_EQUAL_NO_PREFERENCES);
+	screen_write(x, in->z, in->n_z);
+	REPAINT_CHECK(screen_equal(x, fresh, 0));
+	REPAINT_CHECK(screen_equal(x, dirty, 0));
+	screen_resize(x, in->picture_cols, in->picture_rows);
+	screen_resize(fresh, in->picture_cols, in->picture_rows);
+	screen_free(fresh);
+	fresh = repaint_screen(in->picture_cols, in->picture_rows);
+	repaint_check_restore(x, fresh);
+	repaint_check_unknown(dirty);
+	buf_release(&all);
+	buf_release(&paint);
+	screen_free(x);
+	screen_free(fresh);
+	screen_free(dirty);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+{
+	struct fuzz_input in = { p, n };
+	struct repaint_input r = { 0 };
+
+	r.cols = 1 + fuzz_u8(&in) % 40;
+	r.rows = 1 + fuzz_u8(&in) % 12;
+	r.picture_cols = 1 + fuzz_u8(&in) % 40;
+	r.picture_rows = 1 + fuzz_u8(&in) % 12;
+	r.x = fuzz_take(&in, fuzz_u16(&in), &r.n_x);
+	r.y = fuzz_take(&in, fuzz_u16(&in), &r.n_y);
+	r.z = in.p;
+	r.n_z = in.n;
+	repaint_check(&r);
+	return 0;
+}
