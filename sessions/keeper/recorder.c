@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "sessions/keeper/recorder_file.h"
 #include "sessions/keeper/recorder_queue.h"
 
@@ -188,6 +189,25 @@ recorder_take_output(struct recorder_core *c, const struct recorder_event *ev,
 	return at;
 }
 
+/* The text of a marker at AT; returns the position behind it. */
+static uint64_t
+recorder_take_marker(
+    struct recorder_core *c, const struct recorder_event *ev, uint64_t at)
+{
+	char text[RECORDER_MARKER_MAX + 1];
+	size_t len = (size_t)ev->arg;
+
+	for (size_t done = 0, n; done < len; done += n) {
+		const uint8_t *p =
+		    recorder_queue_bytes(&c->queue, at + done, len - done, &n);
+
+		memcpy(text + done, p, n);
+	}
+	text[len] = '\0';
+	recorder_file_marker(&c->file, ev->t_us, text);
+	return at + len;
+}
+
 /* Moves the queue from AT to END into the file's batches. */
 static void
 recorder_take(struct recorder_core *c, uint64_t at, uint64_t end)
@@ -204,6 +224,8 @@ recorder_take(struct recorder_core *c, uint64_t at, uint64_t end)
 			recorder_file_resize(&c->file, ev.t_us,
 			    (unsigned)(ev.arg >> 16),
 			    (unsigned)(ev.arg & 0xffff));
+		else if (ev.kind == RECORDER_MARKER)
+			at = recorder_take_marker(c, &ev, at);
 		else
 			recorder_file_gap(&c->file, ev.t_us, ev.arg);
 		if (at < end && at - given >= RECORDER_PIECE) {
@@ -494,6 +516,24 @@ recorder_resize(struct recorder *r, unsigned cols, unsigned rows)
 		c->is_resize_due = true;
 		if (recorder_queue_room(&c->queue))
 			recorder_push_due(c, clock_mono_us());
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void
+recorder_marker(struct recorder *r, const char *text)
+{
+	struct recorder_core *c = r->core;
+	char shown[RECORDER_MARKER_MAX + 1];
+	struct recorder_event ev = { .kind = RECORDER_MARKER };
+
+	ev.arg = text_escape_json(text, strlen(text), shown, sizeof(shown));
+	ev.t_us = clock_mono_us();
+	pthread_mutex_lock(&c->lock);
+	if (ev.arg && !recorder_is_deaf(c) &&
+	    recorder_queue_takes_marker(&c->queue, ev.arg)) {
+		recorder_push_due(c, ev.t_us);
+		recorder_push(c, &ev, shown);
 	}
 	pthread_mutex_unlock(&c->lock);
 }

@@ -52,6 +52,17 @@ void recorder_output(struct recorder *r, const void *p, size_t n);
 /* Records a new size; nothing when it is the present one. */
 void recorder_resize(struct recorder *r, unsigned cols, unsigned rows);
 
+/* A marker's text at most, after escapes. */
+#define RECORDER_MARKER_MAX 256
+
+/*
+ * Records that TEXT happened now, behind the output before: what is no text
+ * to look at, controls among it, is written as an escape like \u001b, and what is
+ * too long is cut. Lost when the disk does not keep up with a dozen of them;
+ * nothing after recorder_close().
+ */
+void recorder_marker(struct recorder *r, const char *text);
+
 /*
  * Readable when recorder_poll() has something to say, or recorder_room() has
  * changed from 0. Belongs to the recorder.

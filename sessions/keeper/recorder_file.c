@@ -364,6 +364,24 @@ recorder_file_gap(struct recorder_file *f, int64_t t_us, uint64_t lost)
 }
 
 void
+recorder_file_marker(struct recorder_file *f, int64_t t_us, const char *text)
+{
+	struct recorder_line line = { .code = 'm' };
+	char json[6 * (RECORDER_MARKER_MAX + 3) + 1];
+	struct cast_text t = { .n_held = 0 };
+	size_t n;
+
+	recorder_file_retry(f, t_us, false);
+	if (recorder_file_is_shut(f))
+		return;
+	line.t_us = recorder_file_time(f, t_us);
+	n = cast_text_put(&t, (const uint8_t *)text, strlen(text), json);
+	json[n + cast_text_end(&t, json + n)] = '\0';
+	if (!recorder_file_cap(f, strlen(json) + RECORDER_CAP_SPARE))
+		recorder_file_event(f, line, json);
+}
+
+void
 recorder_file_sync(struct recorder_file *f)
 {
 	recorder_file_write(f);

@@ -80,6 +80,10 @@ void recorder_file_resize(
     struct recorder_file *f, int64_t t_us, unsigned cols, unsigned rows);
 void recorder_file_gap(struct recorder_file *f, int64_t t_us, uint64_t lost);
 
+/* TEXT is valid UTF-8 of at most RECORDER_MARKER_MAX bytes. */
+void recorder_file_marker(
+    struct recorder_file *f, int64_t t_us, const char *text);
+
 /* Writes the batch; recorder_file_sync() also fdatasync's. */
 void recorder_file_write(struct recorder_file *f);
 void recorder_file_sync(struct recorder_file *f);

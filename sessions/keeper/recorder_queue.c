@@ -12,10 +12,14 @@
 /* Kept free for a gap, a resize and the head of an output. */
 #define QUEUE_SPARE (3 * sizeof(struct recorder_event))
 
+/* Kept free for markers: they come when output holds the rest. */
+#define QUEUE_MARKERS \
+	(16 * (sizeof(struct recorder_event) + RECORDER_MARKER_MAX))
+
 /* Less room than this is called none, or a full queue would fill with heads. */
 #define QUEUE_LEAST 4096U
 
-#define QUEUE_SIZE (RECORDER_QUEUE + QUEUE_LEAST + QUEUE_SPARE)
+#define QUEUE_SIZE (RECORDER_QUEUE + QUEUE_LEAST + QUEUE_SPARE + QUEUE_MARKERS)
 
 #define QUEUE_EXTEND_US 1000
 
@@ -37,10 +41,18 @@ recorder_queue_room(const struct recorder_queue *q)
 {
 	size_t room = QUEUE_SIZE - recorder_queue_used(q);
 
-	if (room < QUEUE_SPARE + QUEUE_LEAST)
+	if (room < QUEUE_SPARE + QUEUE_MARKERS + QUEUE_LEAST)
 		return 0;
-	room -= QUEUE_SPARE;
+	room -= QUEUE_SPARE + QUEUE_MARKERS;
 	return room < RECORDER_QUEUE ? room : RECORDER_QUEUE;
+}
+
+bool
+recorder_queue_takes_marker(const struct recorder_queue *q, size_t n)
+{
+	/* A gap and a resize may have to come before it, and again behind. */
+	return QUEUE_SIZE - recorder_queue_used(q) >=
+	       n + sizeof(struct recorder_event) + 2 * QUEUE_SPARE;
 }
 
 /* Copies N bytes to the position AT. */
@@ -60,7 +72,7 @@ void
 recorder_queue_push(
     struct recorder_queue *q, const struct recorder_event *ev, const void *p)
 {
-	size_t n = ev->kind == RECORDER_OUTPUT ? (size_t)ev->arg : 0;
+	size_t n = p ? (size_t)ev->arg : 0;
 
 	assert(QUEUE_SIZE - recorder_queue_used(q) >= sizeof(*ev) + n);
 	q->last = q->head;

@@ -15,6 +15,7 @@ enum recorder_kind {
 	RECORDER_OUTPUT, /* ARG bytes follow */
 	RECORDER_RESIZE, /* ARG is cols << 16 | rows */
 	RECORDER_GAP,    /* ARG bytes were not recorded here */
+	RECORDER_MARKER, /* ARG bytes of text follow */
 };
 
 struct recorder_event {
@@ -37,7 +38,10 @@ void recorder_queue_init(struct recorder_queue *q);
 /* Frees the memory; whatever is queued is gone. */
 void recorder_queue_release(struct recorder_queue *q);
 
-/* Bytes of output that fit beside one resize and one gap; 0 for a few only. */
+/*
+ * Bytes of output that fit beside one resize, one gap and some markers; 0 for a
+ * few only.
+ */
 size_t recorder_queue_room(const struct recorder_queue *q);
 
 static inline size_t
@@ -46,7 +50,12 @@ recorder_queue_used(const struct recorder_queue *q)
 	return (size_t)(q->head - q->tail);
 }
 
-/* Appends an event; there must be room. P is the output, else NULL. */
+/* True if a marker of N bytes fits, and a resize and a gap behind it. */
+bool recorder_queue_takes_marker(const struct recorder_queue *q, size_t n);
+
+/*
+ * Appends an event; there must be room. P is the output or the text, else NULL.
+ */
 void recorder_queue_push(
     struct recorder_queue *q, const struct recorder_event *ev, const void *p);
 

@@ -160,6 +160,13 @@ recording_resize(struct recording *r, unsigned cols, unsigned rows)
 }
 
 void
+recording_marker(struct recording *r, const char *text)
+{
+	if (r->recorder && !r->close_ms)
+		recorder_marker(r->recorder, text);
+}
+
+void
 recording_flush(struct recording *r, uint16_t tag)
 {
 	if (!r->recorder || r->is_closed) {

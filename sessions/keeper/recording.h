@@ -39,6 +39,9 @@ size_t recording_room(const struct recording *r);
 void recording_output(struct recording *r, const void *p, size_t n);
 void recording_resize(struct recording *r, unsigned cols, unsigned rows);
 
+/* TEXT happened now, like "alice joined"; see recorder_marker(). */
+void recording_marker(struct recording *r, const char *text);
+
 /* Answers the manager's TAG with FRAME_OK when all is on the disk. */
 void recording_flush(struct recording *r, uint16_t tag);
 

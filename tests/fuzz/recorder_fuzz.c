@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "sessions/keeper/recorder_file.h"
 #include "sessions/keeper/recorder_queue.h"
 #include "tests/fuzz/fuzz.h"
@@ -22,7 +23,8 @@ enum recorder_flags {
 	FLAG_CAP = 1u << 0,
 	FLAG_NAMES = 1u << 1,
 	FLAG_INDEX = 1u << 2,
-	FLAG_TITLE = 1u << 3
+	FLAG_TITLE = 1u << 3,
+	FLAG_MARKERS = 1u << 4
 };
 
 struct tape {
@@ -32,6 +34,8 @@ struct tape {
 	int64_t now_us;
 	struct buf bytes; /* all output that was not given as lost */
 	uint64_t lost;    /* given as such */
+	bool has_markers;
+	struct buf markers; /* as they should be read, each with a LF */
 	struct recorder_index rows[256];
 	unsigned n_rows;
 };
@@ -46,6 +50,23 @@ tape_rows(struct tape *t)
 			t->rows[t->n_rows++] = t->f.rows_due[i];
 	}
 	t->f.n_rows_due = 0;
+}
+
+static uint64_t
+tape_drain_marker(struct tape *t, const struct recorder_event *ev, uint64_t at)
+{
+	char text[RECORDER_MARKER_MAX + 1];
+
+	FUZZ_CHECK(ev->arg <= RECORDER_MARKER_MAX);
+	for (size_t done = 0, n; done < ev->arg; done += n) {
+		const uint8_t *p =
+		    recorder_queue_bytes(&t->q, at + done, ev->arg - done, &n);
+
+		memcpy(text + done, p, n);
+	}
+	text[ev->arg] = '\0';
+	recorder_file_marker(&t->f, ev->t_us, text);
+	return at + ev->arg;
 }
 
 /* As the recorder's thread does it. */
@@ -76,6 +97,8 @@ tape_drain(struct tape *t)
 			    (unsigned)(ev.arg >> 16), ev.arg & 0xffff);
 		else if (ev.kind == RECORDER_GAP)
 			recorder_file_gap(&t->f, ev.t_us, ev.arg);
+		else if (ev.kind == RECORDER_MARKER)
+			at = tape_drain_marker(t, &ev, at);
 		tape_rows(t);
 	}
 	recorder_queue_consume(&t->q, at);
@@ -127,6 +150,23 @@ tape_push(struct tape *t, enum recorder_kind kind, uint64_t arg)
 	recorder_queue_push(&t->q, &ev, NULL);
 }
 
+/* The star tells it from the recorder's own markers. */
+static void
+tape_mark(struct tape *t, struct fuzz_input *in)
+{
+	autofree char *name = fuzz_str(in);
+	autofree char *text = xasprintf("*%s", name);
+	char shown[RECORDER_MARKER_MAX + 1];
+	struct recorder_event ev = { t->now_us, 0, RECORDER_MARKER };
+
+	ev.arg = text_escape_json(text, strlen(text), shown, sizeof(shown));
+	if (!recorder_queue_takes_marker(&t->q, ev.arg))
+		tape_drain(t);
+	recorder_queue_push(&t->q, &ev, shown);
+	buf_put(&t->markers, shown, ev.arg);
+	buf_put(&t->markers, "\n", 1);
+}
+
 static void
 tape_step(struct tape *t, struct fuzz_input *in)
 {
@@ -159,7 +199,10 @@ tape_step(struct tape *t, struct fuzz_input *in)
 		tape_rows(t);
 		break;
 	default:
-		tape_drain(t);
+		if (t->has_markers)
+			tape_mark(t, in);
+		else
+			tape_drain(t);
 	}
 }
 
@@ -208,7 +251,7 @@ tape_decode(const struct buf *bytes, struct buf *out)
 
 struct tape_reading {
 	double last_s;
-	struct buf text;
+	struct buf text, markers;
 	unsigned n_lines, n_gaps, n_ends, n_rows;
 	bool was_end;
 };
@@ -218,6 +261,11 @@ tape_read_marker(struct tape_reading *r, const char *text)
 {
 	unsigned long long n;
 
+	if (text[0] == '*') {
+		buf_put(&r->markers, text, strlen(text));
+		buf_put(&r->markers, "\n", 1);
+		return;
+	}
 	if (sscanf(text, "gap: %llu bytes not recorded", &n) == 1) {
 		r->n_gaps++;
 		return;
@@ -307,13 +355,19 @@ tape_compare(const struct tape *t, const struct buf *file)
 	FUZZ_CHECK(n <= buf_len(&want));
 	FUZZ_CHECK(
 	    n == 0 || memcmp(buf_head(&r.text), buf_head(&want), n) == 0);
+	FUZZ_CHECK(buf_len(&r.markers) <= buf_len(&t->markers));
+	FUZZ_CHECK(buf_len(&r.markers) == 0 ||
+		   memcmp(buf_head(&r.markers), buf_head(&t->markers),
+		       buf_len(&r.markers)) == 0);
 	if (!t->f.is_capped)
-		FUZZ_CHECK(n == buf_len(&want));
+		FUZZ_CHECK(n == buf_len(&want) &&
+			   buf_len(&r.markers) == buf_len(&t->markers));
 	else
 		FUZZ_CHECK(
 		    buf_len(file) <= t->config.max_bytes || r.n_lines == 2);
 	buf_release(&want);
 	buf_release(&r.text);
+	buf_release(&r.markers);
 }
 
 int
@@ -328,6 +382,7 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 
 	if (flags & FLAG_TITLE)
 		name = fuzz_str(&in);
+	t->has_markers = flags & FLAG_MARKERS;
 	t->now_us = clock_mono_us();
 	t->config = (struct recorder_config){ .cols = 80,
 		.rows = 24,
@@ -355,6 +410,7 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	close(copy);
 	buf_release(&file);
 	buf_release(&t->bytes);
+	buf_release(&t->markers);
 	recorder_file_release(&t->f);
 	recorder_queue_release(&t->q);
 	free(t);

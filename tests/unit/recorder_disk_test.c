@@ -222,6 +222,35 @@ a_slow_disk_holds_back_and_room_is_told(void **state)
 	rec_file_free(&f);
 }
 
+/* Who comes while the disk hangs is recorded, and a crowd does no harm. */
+static void
+markers_have_room_of_their_own(void **state)
+{
+	struct recorder_config c = rec_config();
+	struct rec t;
+	struct rec_file f;
+	autofree char *others = NULL;
+	unsigned n = 0;
+
+	(void)state;
+	disk_set(UINT64_MAX, true);
+	rec_start(&t, &c);
+	rec_fill(&t);
+	recorder_resize(t.r, 99, 33);
+	for (unsigned i = 0; i < 1000; i++)
+		recorder_marker(t.r, "somebody with a name of some length");
+	assert_int_equal(recorder_room(t.r), 0);
+	disk_set(UINT64_MAX, false);
+	f = rec_finish(&t, NULL);
+	assert_true(t.report.is_complete);
+	others = rec_others(&f);
+	assert_memory_equal(others, "r 99x33;m some", 14);
+	for (const char *p = others; (p = strstr(p, "m some")); p++)
+		n++;
+	assert_in_range(n, 16, 999);
+	rec_file_free(&f);
+}
+
 /*
  * Three recorders on one stuck disk, so that the 5 s pass once: one goes on
  * with a gap, one fails, one is given up by recorder_free().
@@ -335,6 +364,8 @@ main(void)
 		    a_capped_file_ends_with_a_marker_below_the_cap, disk_reset),
 		cmocka_unit_test_teardown(
 		    a_slow_disk_holds_back_and_room_is_told, disk_reset),
+		cmocka_unit_test_teardown(
+		    markers_have_room_of_their_own, disk_reset),
 		cmocka_unit_test_teardown(
 		    a_stuck_disk_holds_nobody_longer_than_5_s, disk_reset),
 		cmocka_unit_test_teardown(

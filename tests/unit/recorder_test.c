@@ -248,6 +248,70 @@ index_rows_come_by_time_too(void **state)
 	rec_file_free(&f);
 }
 
+static void
+markers_stand_where_they_happened(void **state)
+{
+	struct recorder_config c = rec_config();
+	struct rec t;
+	struct rec_file f;
+	char want[] = "oomorom";
+
+	(void)state;
+	rec_start(&t, &c);
+	recorder_marker(t.r, "");
+	rec_puts(&t, "one");
+	rec_flush(&t);
+	rec_puts(&t, "two");
+	recorder_marker(t.r, "al\303\253 joined");
+	rec_puts(&t, "three");
+	recorder_resize(t.r, 99, 33);
+	rec_puts(&t, "four");
+	recorder_marker(t.r, "al\303\253 left");
+	f = rec_finish(&t, "onetwothreefour");
+	assert_true(t.report.is_complete);
+	assert_int_equal(f.n_events, strlen(want));
+	for (size_t i = 0; i < f.n_events; i++)
+		assert_int_equal(f.events[i].code, want[i]);
+	assert_string_equal(f.events[2].text, "al\303\253 joined");
+	assert_string_equal(f.events[6].text, "al\303\253 left");
+	rec_file_free(&f);
+}
+
+static void
+markers_are_harmless_and_short(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+		{ "a\033[2Jb", "a\\u001b[2Jb" },
+		{ "a\nb\302\233c", "a\\nb\\u009bc" },
+		{ "\342\200\256x", "\\u202ex" },
+		{ "a\377b\303", "a\\ufffdb\\ufffd" },
+	};
+	struct recorder_config c = rec_config();
+	char longest[1000];
+	struct rec t;
+	struct rec_file f;
+
+	(void)state;
+	memset(longest, 'x', sizeof(longest));
+	longest[255] = '\303';
+	longest[256] = '\244';
+	longest[sizeof(longest) - 1] = '\0';
+	rec_start(&t, &c);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		recorder_marker(t.r, rows[i].in);
+	recorder_marker(t.r, longest);
+	f = rec_finish(&t, "");
+	assert_int_equal(f.n_events, ARRAY_LEN(rows) + 1);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(f.events[i].code, 'm');
+		assert_string_equal(f.events[i].text, rows[i].out);
+	}
+	assert_int_equal(f.events[ARRAY_LEN(rows)].n, 255);
+	rec_file_free(&f);
+}
+
 int
 main(void)
 {
@@ -275,6 +339,10 @@ main(void)
 		    index_rows_are_line_starts_at_most_1_mib_apart, disk_reset),
 		cmocka_unit_test_teardown(
 		    index_rows_come_by_time_too, disk_reset),
+		cmocka_unit_test_teardown(
+		    markers_stand_where_they_happened, disk_reset),
+		cmocka_unit_test_teardown(
+		    markers_are_harmless_and_short, disk_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
