@@ -211,7 +211,9 @@ csi_erase_line(struct screen *s, unsigned what, bool is_selective)
 		buffer_erase_selective(s, c->row, from, to);
 	else
 		buffer_erase(s, c->row, from, to);
-	s->cursor.is_wrap_pending = false;
+	/* only what erases the rest of the row ends the wait, as in xterm */
+	if (what == 0)
+		s->cursor.is_wrap_pending = false;
 }
 
 static void

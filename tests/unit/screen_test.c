@@ -124,6 +124,8 @@ static const struct screen_row screen_erasures[] = {
 	    false },
 	{ "EL of all", "abcdef\033[2Kx", "      x", 7, 0, false },
 	{ "EL ends the wait", "0123456789\033[Kx", "012345678x", 9, 0, true },
+	{ "EL of what is before does not", "0123456789\033[1Kx", "|x", 1, 1,
+	    false },
 	{ "ED to the end", "a\r\nb\r\nc\033[2H\033[J", "a", 0, 1, false },
 	{ "ED to the beginning", "a\r\nb\r\ncd\033[1J", "", 2, 2, false },
 	{ "ED of all keeps the cursor", "a\r\nb\033[2J", "", 1, 1, false },
