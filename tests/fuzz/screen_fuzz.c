@@ -15,6 +15,7 @@
 
 #define SCREEN_PIECES        16
 #define SCREEN_RESIZE        0xfe
+#define SCREEN_RESIZES       16 /* the rest is left out */
 #define SCREEN_HISTORY_BYTES (256U << 10)
 
 static void
@@ -132,6 +133,7 @@ screen_run(struct fuzz_input in, unsigned cols, unsigned rows,
 {
 	struct screen *s = screen_fresh(cols, rows);
 	struct vt_scan scan = { 0 };
+	unsigned resizes = 0;
 
 	for (unsigned i = 0; in.n; i++) {
 		size_t part = n_pieces ? pieces[i % n_pieces] : 1, n;
@@ -143,6 +145,8 @@ screen_run(struct fuzz_input in, unsigned cols, unsigned rows,
 
 			fuzz_u8(&in);
 			size = fuzz_u16(&in);
+			if (++resizes > SCREEN_RESIZES)
+				continue;
 			screen_resize(s, size >> 8, size & 0xff);
 			screen_check(s);
 			continue;
