@@ -75,8 +75,14 @@ int verb_send(struct cli *c, int argc, char **argv);
 /* Closes the input of a session without terminal. */
 int verb_eof(struct cli *c, int argc, char **argv);
 
-/* Sets the size. */
+/* Sets the size, or frees it. */
 int verb_resize(struct cli *c, int argc, char **argv);
+
+/* Prints the screen of a session. */
+int verb_screen(struct cli *c, int argc, char **argv);
+
+/* Ends an attachment. */
+int verb_kick(struct cli *c, int argc, char **argv);
 
 /* Prints what a session keeps, and follows it. */
 int verb_tail(struct cli *c, int argc, char **argv);

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/args.h"
 #include "cli/base64.h"
 #include "cli/cli.h"
 #include "cli/client.h"
@@ -92,9 +93,21 @@ verb_eof(struct cli *c, int argc, char **argv)
 int
 verb_resize(struct cli *c, int argc, char **argv)
 {
+	bool is_unpin = false;
+	const struct arg_option options[] = {
+		{ 0, ARG_FLAG, "unpin", &is_unpin },
+	};
+	struct err e = { 0 };
 	unsigned cols, rows;
 
-	if (argc != 2)
+	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
+	if (argc < 0)
+		return cli_usage(c, "%s", e.msg);
+	if (is_unpin && argc == 1)
+		return input_ask_once(
+		    c, json_pack("{s:s, s:s, s:b}", "verb", "resize", "session",
+			   argv[0], "unpin", true));
+	if (is_unpin || argc != 2)
 		return cli_usage(c, "which session, and which size?");
 	if (text_parse_size2d(argv[1], &cols, &rows) < 0)
 		return cli_usage(c, "%s is not a size like 80x24", argv[1]);

@@ -1,8 +1,9 @@
-/* The verb who: who is attached where, since when, as what. */
+/* The verbs who and kick: who is attached where, and an end to that. */
 #include "cli/who.h"
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/client.h"
@@ -15,6 +16,9 @@ static const struct column who_columns[] = {
 	{ "SESSION", "session_id", COLUMN_TEXT },
 	{ "IDENTITY", "identity", COLUMN_TEXT },
 	{ "ROLE", "role", COLUMN_TEXT },
+	{ "COLS", "cols", COLUMN_NUMBER },
+	{ "ROWS", "rows", COLUMN_NUMBER },
+	{ "RESYNCS", "resyncs", COLUMN_NUMBER },
 	{ "FROM", "remote_addr", COLUMN_TEXT },
 	{ "SINCE", "attached_ms", COLUMN_TIME },
 	{ "CLIENT", "client_version", COLUMN_TEXT },
@@ -51,4 +55,25 @@ verb_who(struct cli *c, int argc, char **argv)
 		who_print(json_object_get(answer, "rows"), stdout);
 	json_decref(answer);
 	return CLI_DONE;
+}
+
+int
+verb_kick(struct cli *c, int argc, char **argv)
+{
+	struct err e = { 0 };
+	json_t *answer = NULL;
+	uint64_t id = 0;
+	int code;
+
+	if (argc != 1)
+		return cli_usage(c, "which attachment?");
+	if (text_parse_u64(argv[0], 1, INT64_MAX, &id) < 0)
+		return cli_usage(
+		    c, "%s is not the number of an attachment", argv[0]);
+	code = client_ask_once(c->socket,
+	    json_pack(
+		"{s:s, s:I}", "verb", "kick", "attachment", (json_int_t)id),
+	    &answer, NULL, &e);
+	json_decref(answer);
+	return code == CLI_DONE ? code : cli_fail(code, "%s", e.msg);
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "sessions/keeper/keeper.h"
+#include "sessions/keeper/screen_text.h"
 #include "sessions/keeper/size.h"
 #include "sessions/keeper/viewer.h"
 
@@ -184,6 +185,47 @@ manager_frames_flush(struct manager_link *m, struct frame *f)
 	return 0;
 }
 
+/* The text goes into the manager's file, however long it is. */
+static int
+manager_frames_screen(struct manager_link *m, struct frame *f)
+{
+	struct keeper *k = m->k;
+	struct buf text = { 0 }, b = { 0 };
+	int rc;
+
+	if (f->len || f->fd < 0 || (f->arg & ~WIRE_SCREEN_ALL))
+		return -EPROTO;
+	if (!keeper_has(k, LAUNCH_PTY)) {
+		wire_reply_error(m->wire, f->tag, MANAGER_CONFLICT,
+		    "the session has no terminal");
+		return 0;
+	}
+	rc = keeper_screen_text(k, f->arg, &text);
+	if (rc == 0)
+		rc = fd_write_all(f->fd, buf_head(&text), buf_len(&text));
+	buf_release(&text);
+	if (rc < 0) {
+		wire_reply_error(m->wire, f->tag, MANAGER_FAILED,
+		    rc == -ENOTSUP ? "the session keeps no screen"
+				   : strerrordesc_np(-rc));
+		return 0;
+	}
+	buf_put_u32(&b, k->size.cols);
+	buf_put_u32(&b, k->size.rows);
+	manager_link_send(m, FRAME_TEXT, 0, f->tag, &b);
+	buf_release(&b);
+	return 0;
+}
+
+static int
+manager_frames_who(struct manager_link *m, struct frame *f)
+{
+	if (f->len)
+		return -EPROTO;
+	manager_link_tell_viewers(m);
+	return 0;
+}
+
 static int
 manager_frames_bye(struct manager_link *m, struct frame *f)
 {
@@ -208,6 +250,8 @@ static const struct {
 	{ FRAME_SET_SIZE, manager_frames_set_size },
 	{ FRAME_FLUSH, manager_frames_flush },
 	{ FRAME_BYE, manager_frames_bye },
+	{ FRAME_SCREEN, manager_frames_screen },
+	{ FRAME_WHO, manager_frames_who },
 };
 
 int

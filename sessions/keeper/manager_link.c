@@ -20,6 +20,9 @@
 /* Bytes of FRAME_VIEWERS with labels; as much is left for 40000 without. */
 #define MANAGER_LINK_LABELS (FRAME_MAX / 2)
 
+/* More viewers than that are left out of FRAME_VIEWER_STATS. */
+#define MANAGER_LINK_STATS 40000U
+
 static void
 manager_link_send_hello(struct manager_link *m, struct wire *w)
 {
@@ -89,6 +92,47 @@ manager_link_exited(struct manager_link *m)
 	buf_release(&b);
 }
 
+/* Sizes and resyncs of all viewers, unless the manager knows them. */
+static void
+manager_link_send_viewer_stats(struct manager_link *m)
+{
+	struct list *pos, *tmp;
+	struct buf b = { 0 };
+	uint32_t n = 0;
+
+	if (!m->wire || m->wire->version < 2)
+		return;
+	list_for_each (pos, tmp, &m->k->viewers)
+		n += n < MANAGER_LINK_STATS;
+	buf_put_u32(&b, n);
+	list_for_each (pos, tmp, &m->k->viewers) {
+		const struct viewer *v = list_entry(pos, struct viewer, node);
+
+		if (n-- == 0)
+			break;
+		buf_put_u64(&b, v->attachment);
+		buf_put_u32(&b, v->size.cols);
+		buf_put_u32(&b, v->size.rows);
+		buf_put_u32(&b, v->resyncs);
+	}
+	if (buf_len(&b) == buf_len(&m->viewer_stats) &&
+	    memcmp(buf_head(&b), buf_head(&m->viewer_stats), buf_len(&b)) ==
+		0) {
+		buf_release(&b);
+		return;
+	}
+	manager_link_send(m, FRAME_VIEWER_STATS, 0, 0, &b);
+	buf_release(&m->viewer_stats);
+	m->viewer_stats = b;
+}
+
+void
+manager_link_tell_viewers(struct manager_link *m)
+{
+	buf_clear(&m->viewer_stats);
+	manager_link_send_viewer_stats(m);
+}
+
 static void
 manager_link_on_stats(evutil_socket_t fd, short what, void *arg)
 {
@@ -109,6 +153,7 @@ manager_link_on_stats(evutil_socket_t fd, short what, void *arg)
 	wire_stats_encode(&b, &s);
 	manager_link_send(m, FRAME_STATS, 0, 0, &b);
 	buf_release(&b);
+	manager_link_send_viewer_stats(m);
 }
 
 void
@@ -192,6 +237,7 @@ manager_link_take(struct manager_link *m, const struct wire_take *take)
 		manager_link_send_left(m, &m->left[i]);
 	m->n_left = 0;
 	manager_link_send_viewers(m);
+	manager_link_tell_viewers(m);
 	if (m->k->is_reported)
 		manager_link_exited(m);
 }
@@ -332,5 +378,6 @@ manager_link_release(struct manager_link *m)
 		close(m->listen_fd);
 	for (size_t i = 0; i < ARRAY_LEN(m->wires); i++)
 		wire_release(&m->wires[i]);
+	buf_release(&m->viewer_stats);
 	input_source_release(&m->k->input, &m->input);
 }

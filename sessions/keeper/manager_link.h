@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "sessions/keeper/input.h"
 #include "sessions/wire/state_file.h"
 #include "sessions/wire/wire.h"
@@ -28,6 +29,7 @@ struct manager_link {
 	/* Viewers that left while nobody was there to be told. */
 	struct wire_left left[STATE_FILE_LEFT_MAX];
 	unsigned n_left;
+	struct buf viewer_stats; /* FRAME_VIEWER_STATS as last sent */
 };
 
 /*
@@ -49,7 +51,10 @@ void manager_link_failed(struct manager_link *m, const char *why);
 void manager_link_exited(struct manager_link *m);
 void manager_link_left(struct manager_link *m, const struct wire_left *left);
 
-/* The figures changed: FRAME_STATS within a second. */
+/* FRAME_VIEWER_STATS now, whether the manager knows it or not. */
+void manager_link_tell_viewers(struct manager_link *m);
+
+/* Figures changed, those of viewers too: FRAME_STATS within a second. */
 void manager_link_stats_changed(struct manager_link *m);
 
 /* True when everything sent has left. */

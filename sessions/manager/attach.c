@@ -276,3 +276,14 @@ manager_flush_recording(
 	request_flush(r, s);
 	return r;
 }
+
+struct request *
+manager_screen_text(struct manager *m, struct session *s, unsigned flags,
+    manager_answer_fn fn, void *arg)
+{
+	struct principal self = { .identity = "manager", .is_admin = true };
+	struct request *r = request_new(m, &self, fn, arg);
+
+	request_screen(r, s, flags);
+	return r;
+}

@@ -1,11 +1,14 @@
-/* Rows of attachments and labels of viewers; see attachment.h. */
+/* Rows of attachments, what viewers are like, kicking; see attachment.h. */
 #include "sessions/manager/attachment.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "sessions/manager/session.h"
 
@@ -70,4 +73,124 @@ attachment_restore(struct session *s, uint64_t id, const char *label)
 		store_attachment_restore(s->m->store, &a);
 	}
 	json_decref(o);
+}
+
+/* ---- what they are like --------------------------------------------------- */
+
+static struct session_viewer *
+attachment_find(const struct session *s, int64_t id)
+{
+	for (size_t i = 0; i < s->n_viewers; i++) {
+		if (s->viewers[i].attachment == id)
+			return &s->viewers[i];
+	}
+	return NULL;
+}
+
+const struct session_viewer *
+attachment_known(const struct session *s, int64_t id)
+{
+	return attachment_find(s, id);
+}
+
+void
+attachment_began(struct session *s, int64_t id, const struct wire_size *size)
+{
+	struct session_viewer *v = attachment_find(s, id);
+
+	/* The keeper may have told more already. */
+	if (v)
+		return;
+	s->viewers =
+	    xrealloc(s->viewers, (s->n_viewers + 1) * sizeof(*s->viewers));
+	s->viewers[s->n_viewers++] = (struct session_viewer){
+		.attachment = id, .cols = size->cols, .rows = size->rows
+	};
+}
+
+void
+attachment_gone(struct session *s, int64_t id)
+{
+	struct session_viewer *v = attachment_find(s, id);
+
+	if (v)
+		*v = s->viewers[--s->n_viewers];
+}
+
+int
+attachment_on_stats(struct session *s, const struct frame *f)
+{
+	struct reader r = reader_over(f->data, f->len);
+	uint32_t n = reader_u32(&r);
+	struct session_viewer *viewers;
+
+	if (n > f->len / 20)
+		return -EPROTO;
+	viewers = xcalloc(n + 1, sizeof(*viewers));
+	for (uint32_t i = 0; i < n; i++) {
+		viewers[i].attachment = (int64_t)reader_u64(&r);
+		viewers[i].cols = reader_u32(&r);
+		viewers[i].rows = reader_u32(&r);
+		viewers[i].resyncs = reader_u32(&r);
+	}
+	if (!reader_done(&r)) {
+		free(viewers);
+		return -EPROTO;
+	}
+	free(s->viewers);
+	s->viewers = viewers;
+	s->n_viewers = n;
+	return 0;
+}
+
+/* ---- kick ----------------------------------------------------------------- */
+
+struct attachment_search {
+	int64_t id;
+	struct store_attachment found; /* id 0: not found */
+};
+
+static bool
+attachment_search_row(const struct store_attachment *a, void *arg)
+{
+	struct attachment_search *search = arg;
+
+	if (a->id == search->id)
+		search->found = *a;
+	return search->found.id == 0;
+}
+
+enum manager_code
+manager_kick(
+    struct manager *m, const struct principal *who, int64_t id, struct err *e)
+{
+	struct attachment_search search = { .id = id };
+	const struct store_attachment *a = &search.found;
+	autofree char *detail = NULL;
+	struct session *s = NULL;
+	struct buf b = { 0 };
+
+	store_attachment_each_open(m->store, attachment_search_row, &search);
+	if (a->id)
+		s = session_by_id(m, a->session_id);
+	if (!s) {
+		err_set(e, -ENOENT, "nobody has the attachment %" PRId64, id);
+		return MANAGER_NOT_FOUND;
+	}
+	if (!s->is_ready) {
+		err_set(e, -EAGAIN,
+		    "the keeper of session %s does not answer; try again",
+		    s->id);
+		return MANAGER_FAILED;
+	}
+	buf_put_u64(&b, (uint64_t)id);
+	buf_put_str(&b, "an administrator ended this attachment");
+	wire_send_buf(&s->wire, FRAME_DROP, 0, 0, &b);
+	buf_release(&b);
+	detail = xasprintf("attachment %" PRId64 " of %s", id, a->identity);
+	log_info("kick", "sid", s->id, "identity", a->identity, "by",
+	    who->identity, NULL);
+	store_audit(m->store, "kick", who->identity, who->remote_addr,
+	    s->sandbox, s->id, detail);
+	return MANAGER_OK;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "conf/conf.h"
+#include "sessions/manager/attachment.h"
 #include "sessions/manager/control_internal.h"
 
 static void
@@ -80,6 +81,19 @@ control_ls(struct control_client *cl, const json_t *req)
 	control_rows(cl, a.rows);
 }
 
+/* What the keeper says of one who is attached; null while it has not. */
+static void
+control_viewer(struct manager *m, const struct store_attachment *r, json_t *o)
+{
+	const struct session *s = session_by_id(m, r->session_id);
+	const struct session_viewer *v = s ? attachment_known(s, r->id) : NULL;
+
+	control_put_opt(o, "cols", v ? v->cols : 0);
+	control_put_opt(o, "rows", v ? v->rows : 0);
+	json_object_set_new(
+	    o, "resyncs", v ? json_integer(v->resyncs) : json_null());
+}
+
 static bool
 control_who_row(const struct store_attachment *r, void *arg)
 {
@@ -99,6 +113,7 @@ control_who_row(const struct store_attachment *r, void *arg)
 	control_put_str(o, "remote_addr", r->remote_addr);
 	control_put_str(o, "client_version", r->client_version);
 	control_put_int(o, "attached_ms", r->attached_ms);
+	control_viewer(a->m, r, o);
 	json_array_append_new(a->rows, o);
 	return true;
 }

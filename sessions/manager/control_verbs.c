@@ -289,8 +289,10 @@ control_resize(struct control_client *cl, const json_t *req)
 
 	if (!s)
 		return;
-	if (size.cols < 1 || size.rows < 1 || size.cols > UINT16_MAX ||
-	    size.rows > UINT16_MAX) {
+	if (json_is_true(json_object_get(req, "unpin")))
+		size = (struct wire_size){ 0 };
+	else if (size.cols < 1 || size.rows < 1 || size.cols > UINT16_MAX ||
+		 size.rows > UINT16_MAX) {
 		control_error(
 		    cl, MANAGER_USAGE, "a size is COLSxROWS, each 1 to 65535");
 		return;
@@ -305,6 +307,64 @@ control_resize(struct control_client *cl, const json_t *req)
 	wire_send_buf(&s->wire, FRAME_SET_SIZE, 0, 0, &b);
 	buf_release(&b);
 	control_ok(cl, NULL);
+}
+
+static void
+control_on_screen(const struct manager_answer *a, void *arg)
+{
+	struct control_client *cl = arg;
+	json_t *o;
+
+	if (a->code != MANAGER_OK) {
+		control_error(cl, a->code, "%s", a->why);
+	} else {
+		o = json_object();
+		json_object_set_new(o, "id", json_string(a->sid));
+		json_object_set_new(o, "cols", json_integer(a->cols));
+		json_object_set_new(o, "rows", json_integer(a->rows));
+		control_ok_fd(cl, o, "text", a->fd);
+	}
+	control_resume(cl);
+}
+
+static void
+control_screen(struct control_client *cl, const json_t *req)
+{
+	struct session *s = control_ready_session(cl, req);
+	unsigned flags = 0;
+
+	if (!s)
+		return;
+	if (!s->is_pty) {
+		control_error(
+		    cl, MANAGER_CONFLICT, "session %s has no terminal", s->id);
+		return;
+	}
+	if (json_is_true(json_object_get(req, "ansi")))
+		flags |= WIRE_SCREEN_ANSI;
+	if (json_is_true(json_object_get(req, "history")))
+		flags |= WIRE_SCREEN_HISTORY;
+	cl->pending =
+	    manager_screen_text(cl->c->m, s, flags, control_on_screen, cl);
+}
+
+static void
+control_kick(struct control_client *cl, const json_t *req)
+{
+	const json_t *id = json_object_get(req, "attachment");
+	enum manager_code code;
+	struct err e = { 0 };
+
+	if (!json_is_integer(id)) {
+		control_error(cl, MANAGER_USAGE,
+		    "the request names no attachment by its number");
+		return;
+	}
+	code = manager_kick(cl->c->m, &cl->who, json_integer_value(id), &e);
+	if (code == MANAGER_OK)
+		control_ok(cl, NULL);
+	else
+		control_error(cl, code, "%s", e.msg);
 }
 
 static void
@@ -391,6 +451,8 @@ static const struct {
 	{ "send", control_send_verb },
 	{ "eof", control_eof },
 	{ "resize", control_resize },
+	{ "screen", control_screen },
+	{ "kick", control_kick },
 	{ "tail", control_tail },
 	{ "info", control_info },
 	{ "who", control_who },

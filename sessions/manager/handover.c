@@ -152,6 +152,9 @@ handover_resume(struct session *s)
 	s->wants_stop = o->link == HANDOVER_STOP;
 	if (is_resumed) {
 		s->is_ready = true;
+		/* What viewers are like was not handed over. */
+		if (s->wire.version >= 2)
+			wire_send(&s->wire, FRAME_WHO, 0, 0, NULL, 0);
 		s->n_attached = (unsigned)o->n_attached;
 		if (o->started_ms)
 			s->started_ms = (int64_t)o->started_ms;

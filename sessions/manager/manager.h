@@ -125,6 +125,7 @@ struct manager_answer {
 	bool is_pty;
 	uint32_t frame_version; /* of the keeper's end */
 	const char *sid;
+	uint32_t cols, rows; /* of manager_screen_text() */
 };
 typedef void (*manager_answer_fn)(const struct manager_answer *a, void *arg);
 
@@ -166,5 +167,19 @@ struct session *manager_find(struct manager *m, const char *ref);
 /* FlushRecording: asks the keeper to write and fdatasync; FN hears when. */
 struct request *manager_flush_recording(
     struct manager *m, struct session *s, manager_answer_fn fn, void *arg);
+
+/*
+ * The terminal of S as text: the answer's descriptor is a file that holds it,
+ * to be read from its beginning. FLAGS: enum wire_screen.
+ */
+struct request *manager_screen_text(struct manager *m, struct session *s,
+    unsigned flags, manager_answer_fn fn, void *arg);
+
+/*
+ * Ends the attachment ID; its client is told that an administrator did it. Else
+ * the code says why not, and E in a sentence.
+ */
+enum manager_code manager_kick(
+    struct manager *m, const struct principal *who, int64_t id, struct err *e);
 
 #endif

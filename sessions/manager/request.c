@@ -5,9 +5,12 @@
  */
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -124,6 +127,8 @@ request_answer(
 		.is_pty = r->s && r->s->is_pty,
 		.frame_version = r->s ? r->s->wire.version : FRAME_VERSION,
 		.sid = r->s ? r->s->id : NULL,
+		.cols = r->viewer.size.cols,
+		.rows = r->viewer.size.rows,
 	};
 
 	list_remove(&r->node);
@@ -204,12 +209,43 @@ request_flush(struct request *r, struct session *s)
 	request_wait(r, REQUEST_FLUSH, MANAGER_START_MS);
 }
 
+void
+request_screen(struct request *r, struct session *s, unsigned flags)
+{
+	int fd;
+
+	r->s = s;
+	r->tag = ++r->m->next_tag;
+	list_append(&s->requests, &r->node);
+	if (s->wire.version < 2) {
+		request_fail(r, MANAGER_CONFLICT,
+		    "the keeper of session %s is too old for that", s->id);
+		return;
+	}
+	if (!link_has_fd_room(&s->wire.link)) {
+		request_fail(r, MANAGER_FAILED,
+		    "the session's keeper does not answer; try again");
+		return;
+	}
+	r->client_fd = memfd_create("screen", MFD_CLOEXEC);
+	fd = r->client_fd < 0 ? -1 : fcntl(r->client_fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0) {
+		request_fail(r, MANAGER_FAILED, "no file for the screen: %s",
+		    strerrordesc_np(errno));
+		return;
+	}
+	wire_send_fd(
+	    &s->wire, FRAME_SCREEN, (uint8_t)flags, r->tag, NULL, 0, fd);
+	request_wait(r, REQUEST_SCREEN, MANAGER_START_MS);
+}
+
 static void
 request_attached(struct request *r)
 {
 	struct session *s = r->s;
 
 	s->n_attached++;
+	attachment_began(s, (int64_t)r->viewer.attachment, &r->viewer.size);
 	log_info("attach", "sid", s->id, "identity", r->who.identity, "addr",
 	    r->who.remote_addr, NULL);
 	store_audit(r->m->store, "attach", r->who.identity, r->who.remote_addr,
@@ -279,6 +315,36 @@ request_on_ok(struct session *s, uint16_t tag)
 
 	if (r)
 		request_answer(r, MANAGER_OK, "", -1);
+}
+
+void
+request_on_text(struct session *s, uint16_t tag, const struct wire_size *size)
+{
+	struct request *r = request_by_tag(s, tag, REQUEST_SCREEN);
+	int fd;
+
+	if (!r)
+		return;
+	fd = take_fd(&r->client_fd);
+	if (lseek(fd, 0, SEEK_SET) < 0) {
+		close(fd);
+		request_answer(r, MANAGER_FAILED, "the file has no start", -1);
+		return;
+	}
+	r->viewer.size = *size;
+	request_answer(r, MANAGER_OK, "", fd);
+}
+
+bool
+request_on_error(struct session *s, uint16_t tag, uint8_t code, const char *why)
+{
+	struct request *r = request_by_tag(s, tag, REQUEST_SCREEN);
+
+	if (!r)
+		return false;
+	request_answer(
+	    r, code == MANAGER_CONFLICT ? code : MANAGER_FAILED, why, -1);
+	return true;
 }
 
 void

@@ -49,6 +49,7 @@ session_free(struct session *s)
 		close(s->keeper_pidfd);
 	free(s->argv_json);
 	free(s->cwd);
+	free(s->viewers);
 	free(s);
 }
 
@@ -265,6 +266,7 @@ session_on_viewer_gone(struct session *s, const struct frame *f)
 		return -EPROTO;
 	if (s->n_attached)
 		s->n_attached--;
+	attachment_gone(s, (int64_t)l.attachment);
 	store_attachment_ended(s->m->store, s->id, (int64_t)l.attachment,
 	    l.left_ms ? (int64_t)l.left_ms : clock_wall_ms(), l.bytes_out,
 	    l.bytes_in, l.resyncs);
@@ -404,14 +406,30 @@ session_on_ok(struct session *s, const struct frame *f)
 }
 
 static int
+session_on_text(struct session *s, const struct frame *f)
+{
+	struct reader r = reader_over(f->data, f->len);
+	struct wire_size size = { .cols = reader_u32(&r) };
+
+	size.rows = reader_u32(&r);
+	if (!reader_done(&r))
+		return -EPROTO;
+	request_on_text(s, f->tag, &size);
+	return 0;
+}
+
+static int
 session_on_error(struct session *s, const struct frame *f)
 {
 	struct reader r = reader_over(f->data, f->len);
 	char why[256];
 
 	reader_str_into(&r, why, sizeof(why));
-	log_warn("keeper_error", "sid", s->id, "why", why, NULL);
-	return reader_done(&r) ? 0 : -EPROTO;
+	if (!reader_done(&r))
+		return -EPROTO;
+	if (!request_on_error(s, f->tag, f->arg, why))
+		log_warn("keeper_error", "sid", s->id, "why", why, NULL);
+	return 0;
 }
 
 static const struct {
@@ -427,6 +445,8 @@ static const struct {
 	{ FRAME_STATS, session_on_stats },
 	{ FRAME_EXITED, session_on_exited },
 	{ FRAME_VIEWERS, session_on_viewers },
+	{ FRAME_TEXT, session_on_text },
+	{ FRAME_VIEWER_STATS, attachment_on_stats },
 	{ FRAME_OK, session_on_ok },
 	{ FRAME_ERROR, session_on_error },
 };

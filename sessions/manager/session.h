@@ -47,6 +47,13 @@ struct spent {
 	char id[STORE_ID_MAX];
 };
 
+/* What the keeper tells of a viewer while it is there. */
+struct session_viewer {
+	int64_t attachment;
+	uint32_t cols, rows; /* of its terminal, 0 = none */
+	uint32_t resyncs;
+};
+
 enum session_phase {
 	PHASE_STARTING, /* keeper exec'd, STARTED not here yet */
 	PHASE_RUNNING,
@@ -83,17 +90,20 @@ struct session {
 	int64_t recording_id; /* 0 = not recorded */
 	int64_t recording_ms; /* wall clock of its start */
 	unsigned n_attached;
+	struct session_viewer *viewers; /* as far as they are known */
+	size_t n_viewers;
 	struct list requests;
 	char *argv_json, *cwd;
 };
 
 enum request_state {
-	REQUEST_READY, /* waits for the keeper to be taken over */
-	REQUEST_START, /* waits for STARTED, has no viewer */
-	REQUEST_ACK,   /* waits for VIEWER_ACK, and for STARTED before it */
-	REQUEST_END,   /* met a dying session: waits for its end, then anew */
-	REQUEST_FLUSH, /* waits for OK */
-	REQUEST_ANSWER /* the answer is ready and goes out from the loop */
+	REQUEST_READY,  /* waits for the keeper to be taken over */
+	REQUEST_START,  /* waits for STARTED, has no viewer */
+	REQUEST_ACK,    /* waits for VIEWER_ACK, and for STARTED before it */
+	REQUEST_END,    /* met a dying session: waits for its end, then anew */
+	REQUEST_FLUSH,  /* waits for OK */
+	REQUEST_SCREEN, /* waits for TEXT; client_fd is the file */
+	REQUEST_ANSWER  /* the answer is ready and goes out from the loop */
 };
 
 struct request {
@@ -239,11 +249,20 @@ void request_flush(struct request *r, struct session *s);
 /* The keeper was taken over: what waited for that goes on. */
 void request_on_ready(struct session *s);
 
+/* Asks the keeper of S for its screen; FLAGS of enum wire_screen. */
+void request_screen(struct request *r, struct session *s, unsigned flags);
+
 /* The process runs: answers every request that waited for that alone. */
 void request_on_started(struct session *s);
 /* VIEWER_ACK and OK. */
 void request_on_ack(struct session *s, uint16_t tag, bool attached);
 void request_on_ok(struct session *s, uint16_t tag);
+/* TEXT: the screen of SIZE is in the file that the keeper was given. */
+void request_on_text(
+    struct session *s, uint16_t tag, const struct wire_size *size);
+/* ERROR with its code and sentence; false if no request waits for TAG. */
+bool request_on_error(
+    struct session *s, uint16_t tag, uint8_t code, const char *why);
 /*
  * The session ended: shells begin anew, others hear NOTE (may be NULL). A
  * session that never started takes everything that waited with it.

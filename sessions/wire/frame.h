@@ -96,7 +96,7 @@ enum frame_type {
 	FRAME_INPUT_EOF,
 	/* tag; closes stdin of a pipe session, behind queued input */
 	FRAME_SET_SIZE,
-	/* tag; u32 cols, rows */
+	/* tag; u32 cols, rows: from now on the size is that; 0, 0: of viewers */
 	FRAME_FLUSH,
 	/* tag; write and fdatasync what the recorder holds, then FRAME_OK */
 	FRAME_BYE,
@@ -107,6 +107,13 @@ enum frame_type {
 	 * there at the start. Answered by HELLO, what it missed and VIEWERS, or
 	 * by ERROR when the generation is not above the last one
 	 */
+	FRAME_SCREEN,
+	/*
+	 * 2: tag; arg enum wire_screen; descriptor: a memory file. The text of
+	 * the terminal goes into it, then comes FRAME_TEXT
+	 */
+	FRAME_WHO,
+	/* 2: nothing: FRAME_VIEWER_STATS, changed or not */
 
 	/* Keeper link, keeper to manager. */
 	FRAME_HELLO = 0x60,
@@ -128,6 +135,13 @@ enum frame_type {
 	/* struct wire_exited: once; repeated on a new link until FRAME_BYE */
 	FRAME_VIEWERS,
 	/* 2: u32 count of { u64 attachment, str label }: who is attached */
+	FRAME_TEXT,
+	/* 2: tag; u32 cols, rows: the file of FRAME_SCREEN holds the text */
+	FRAME_VIEWER_STATS,
+	/*
+	 * 2: u32 count of { u64 attachment, u32 cols, rows, resyncs }: all who
+	 * are attached, with STATS when something of it changed
+	 */
 
 	/* Connection link, berth-sshd to manager. */
 	FRAME_AUTH = 0x80,

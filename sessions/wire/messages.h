@@ -143,6 +143,13 @@ struct wire_left {
 	uint64_t left_ms; /* wall clock, since version 2; else 0 */
 };
 
+/* What FRAME_SCREEN wants beside the text of the screen. */
+enum wire_screen {
+	WIRE_SCREEN_ANSI = 1u << 0,    /* colours and attributes, as SGR */
+	WIRE_SCREEN_HISTORY = 1u << 1, /* the scrollback before it */
+	WIRE_SCREEN_ALL = 3u
+};
+
 struct wire_take {
 	uint32_t version; /* that both speak from now on */
 	uint64_t generation;

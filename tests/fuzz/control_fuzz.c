@@ -27,6 +27,9 @@
 #define STAGE_INPUTS 500 /* then everything is made anew */
 #define STAGE_PAD    (80U << 10)
 
+/* The first row; every attach adds one. */
+#define STAGE_ATTACHMENT 1
+
 struct stage {
 	char dir[64];
 	int dir_fd;
@@ -144,6 +147,18 @@ stage_recording(void)
 	store_recording_insert(stage.store, &r);
 }
 
+static void
+stage_attachment(void)
+{
+	struct store_attachment a = { .attached_ms = 1 };
+
+	snprintf(a.session_id, sizeof(a.session_id), "%s", stage_ids[0]);
+	snprintf(a.identity, sizeof(a.identity), "somebody");
+	snprintf(a.role, sizeof(a.role), "writer");
+	FUZZ_CHECK(
+	    store_attachment_insert(stage.store, &a) == STAGE_ATTACHMENT);
+}
+
 static int
 stage_refuse_upgrade(void *arg, const char *who, struct err *e)
 {
@@ -189,6 +204,7 @@ stage_up(void)
 	for (unsigned i = 0; i < 2; i++)
 		stage_session(i, box.id);
 	stage_recording();
+	stage_attachment();
 	FUZZ_CHECK(control_new(stage.base, stage.conf, stage.dir_fd, &status,
 		       &stage.control, NULL) == 0);
 	control_start(stage.control, stage.m);
@@ -220,8 +236,18 @@ keeper_check_frame(const struct frame *f, bool is_pty)
 		cols = reader_u32(&r);
 		rows = reader_u32(&r);
 		FUZZ_CHECK(reader_done(&r) && is_pty);
-		FUZZ_CHECK(cols >= 1 && cols <= 65535);
-		FUZZ_CHECK(rows >= 1 && rows <= 65535);
+		FUZZ_CHECK((cols == 0) == (rows == 0));
+		FUZZ_CHECK(cols <= 65535 && rows <= 65535);
+		break;
+	case FRAME_SCREEN:
+		FUZZ_CHECK(f->fd >= 0 && f->len == 0 && is_pty);
+		FUZZ_CHECK((f->arg & ~WIRE_SCREEN_ALL) == 0);
+		FUZZ_CHECK(write(f->fd, "text\n", 5) == 5);
+		break;
+	case FRAME_DROP:
+		FUZZ_CHECK(reader_u64(&r) >= STAGE_ATTACHMENT);
+		free(reader_str(&r, 1024));
+		FUZZ_CHECK(reader_done(&r));
 		break;
 	case FRAME_VIEWER:
 		FUZZ_CHECK(f->fd >= 0);
@@ -232,6 +258,23 @@ keeper_check_frame(const struct frame *f, bool is_pty)
 	default:
 		FUZZ_CHECK(!"a frame that no verb sends");
 	}
+}
+
+/* Every other time the keeper has no screen. */
+static void
+keeper_send_text(struct link *l, uint16_t tag)
+{
+	struct buf b = { 0 };
+
+	if (tag % 2) {
+		buf_put_u32(&b, 80);
+		buf_put_u32(&b, 24);
+		link_send(l, FRAME_TEXT, 0, tag, buf_head(&b), buf_len(&b));
+	} else {
+		buf_put_str(&b, "no screen");
+		link_send(l, FRAME_ERROR, 1, tag, buf_head(&b), buf_len(&b));
+	}
+	buf_release(&b);
 }
 
 static void
@@ -250,6 +293,8 @@ keeper_serve(unsigned i)
 				    l, FRAME_VIEWER_ACK, 1, f.tag, f.data, 8);
 			else if (f.type == FRAME_FLUSH)
 				link_send(l, FRAME_OK, 0, f.tag, NULL, 0);
+			else if (f.type == FRAME_SCREEN)
+				keeper_send_text(l, f.tag);
 		}
 	}
 	FUZZ_CHECK(link_flush(l) == 0);
