@@ -55,14 +55,35 @@ attach_may_type(const struct request *r)
 	return r->who.role != ROLE_VIEWER || r->who.is_admin;
 }
 
+/* Who joins a running session, with so many others, may want to know. */
+static void
+attach_note_joined(struct request *r, const struct session *s)
+{
+	char others[48] = "nobody else here";
+
+	r->notice[0] = '\0';
+	if (r->m->conf->session.notice != CONF_NOTICE_YES)
+		return;
+	if (s->n_attached)
+		snprintf(others, sizeof(others), "%u other%s here",
+		    s->n_attached, s->n_attached == 1 ? "" : "s");
+	snprintf(r->notice, sizeof(r->notice), "joined %s+%s, %s", r->sandbox,
+	    r->name, others);
+}
+
 /* Who gets a new shell where there was one must know that, and why. */
 static void
-attach_note_lost(struct request *r)
+attach_note_new(struct request *r)
 {
+	enum conf_notice level = r->m->conf->session.notice;
 	struct store_session last;
 	char ref[2 * STORE_NAME_MAX + 2];
 
-	if (r->m->conf->session.notice == CONF_NOTICE_NO)
+	r->notice[0] = '\0';
+	if (level == CONF_NOTICE_YES)
+		snprintf(r->notice, sizeof(r->notice), "new session %s+%s",
+		    r->sandbox, r->name);
+	if (level == CONF_NOTICE_NO)
 		return;
 	snprintf(ref, sizeof(ref), "%s+%s", r->sandbox, r->name);
 	if (store_session_find(r->m->store, ref, &last) < 0)
@@ -90,6 +111,7 @@ attach_begin(struct request *r)
 	char why[256];
 
 	if (s) {
+		attach_note_joined(r, s);
 		request_join(r, s);
 		return;
 	}
@@ -99,7 +121,7 @@ attach_begin(struct request *r)
 		    r->sandbox, r->name);
 		return;
 	}
-	attach_note_lost(r);
+	attach_note_new(r);
 	code = launch_session(r->m, &r->who, &spec, &s, why);
 	if (code == MANAGER_OK)
 		request_join(r, s);
@@ -262,6 +284,8 @@ manager_attach_session(struct manager *m, const struct principal *who,
 		return r;
 	if (!attach_may_type(r))
 		r->viewer.flags &= ~(uint32_t)VIEWER_MAY_TYPE;
+	if ((viewer->flags & VIEWER_TERMINAL) && s->name[0])
+		attach_note_joined(r, s);
 	request_join(r, s);
 	return r;
 }
