@@ -29,7 +29,8 @@
 /* Never taken from a client, whatever session.env_accept says. */
 #define LAUNCH_ENV_NEVER                                                  \
 	"LD_*,PATH,SHELL,IFS,HOME,USER,LOGNAME,ENV,BASH_ENV,BASH_FUNC_*," \
-	"PS4,SHELLOPTS,BASHOPTS,PYTHON*,PERL*,BERTH_*,SSH_*"
+	"PS4,SHELLOPTS,BASHOPTS,PYTHON*,PERL*,BERTH_*,SSH_*,DISPLAY,"     \
+	"XAUTHORITY,WAYLAND_DISPLAY"
 
 struct launch_env {
 	char *v[2 * WIRE_ENV_MAX + 1];
