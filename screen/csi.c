@@ -198,6 +198,11 @@ csi_erase_rows(struct screen *s, unsigned from, unsigned to, bool is_selective)
 			buffer_erase(s, i, 0, s->cols);
 }
 
+/*
+ * While a wrap is pending nothing is left of the row to be erased. xterm takes
+ * the last character then; VTE, kitty, alacritty and tmux do not, and programs
+ * that end full lines with EL 0, such as top, rely on that.
+ */
 static void
 csi_erase_line(struct screen *s, unsigned what, bool is_selective)
 {
@@ -205,15 +210,12 @@ csi_erase_line(struct screen *s, unsigned what, bool is_selective)
 	unsigned from = what == 0 ? c->col : 0;
 	unsigned to = what == 1 ? c->col + 1u : s->cols;
 
-	if (what > 2)
+	if (what > 2 || (what == 0 && c->is_wrap_pending))
 		return;
 	if (is_selective)
 		buffer_erase_selective(s, c->row, from, to);
 	else
 		buffer_erase(s, c->row, from, to);
-	/* only what erases the rest of the row ends the wait, as in xterm */
-	if (what == 0)
-		s->cursor.is_wrap_pending = false;
 }
 
 static void
