@@ -32,18 +32,28 @@ class Sizes:
     yes_bytes: int = 20 << 20  # a terminal takes short lines slowly
     logins: int = 10
     keys: int = 300
+    screen_mb: int = 32
     sessions: int = 200
     idle_s: float = 10.0
 
 
 QUICK = Sizes(stream_bytes=64 << 20, pty_bytes=8 << 20, yes_bytes=2 << 20,
-              logins=3, keys=60, sessions=20, idle_s=2.0)
+              screen_mb=4, logins=3, keys=60, sessions=20, idle_s=2.0)
 
 
 def rate(measure, name, aim):
     return [
         Row(measure, "rate", name, "MB/s", "higher", aim),
         Row(measure, "cpu", f"{name}, server CPU", "s/GB", "lower"),
+    ]
+
+
+def engine(stream, name, aim):
+    """The terminal engine beside libtsm, in two sizes."""
+    return [
+        Row("screen", f"{stream}_{size}", f"engine and libtsm, {name}, {size}",
+            "MB/s", "higher", aim)
+        for size in ("80x24", "200x50")
     ]
 
 
@@ -88,6 +98,16 @@ ROWS = [
     Row("many", "private", "200 sessions, private dirty", "MiB", "lower"),
     Row("many", "pss", "200 sessions, PSS", "MiB", "lower"),
     Row("many", "cpu", "200 sessions, idle CPU of one core", "%", "lower"),
+    *engine("log", "log lines", 4),
+    *engine("sgr", "colours", 3),
+    *engine("full", "full screen", 4),
+    *engine("cjk", "wide characters", 1.5),
+    Row("screen", "idle_kib", "engine and libtsm, idle 80x24", "KiB", "lower",
+        150, aim_is_ratio=False),
+    Row("screen", "log_80x24_kib", "with 10,000 lines of logs", "KiB",
+        "lower", 4096, aim_is_ratio=False),
+    Row("screen", "sgr_80x24_kib", "with 10,000 lines of colours", "KiB",
+        "lower", 4096, aim_is_ratio=False),
 ]
 
 # What changes little from round to round is measured in so many.
@@ -107,9 +127,11 @@ def measures():
     """name -> function(bench, side) -> {metric: sample or samples}"""
     import logins
     import memory
+    import screen
     import streams
 
-    return {**streams.MEASURES, **logins.MEASURES, **memory.MEASURES}
+    return {**streams.MEASURES, **logins.MEASURES, **memory.MEASURES,
+            **screen.MEASURES}
 
 
 def add(samples, measure, side, found):

@@ -1,12 +1,14 @@
 /*
  * The terminal engine beside libtsm: how fast each takes streams of four kinds
  * in two sizes, with 10,000 lines of history, in pieces of 64 KiB. With a side
- * (`engine` or `tsm`) it prints one JSON object of MB/s; without one it takes
- * turns and prints a JSON row for each stream, best and median.
+ * (`engine` or `tsm`) it prints one JSON object of MB/s and of memory in KiB;
+ * without one it takes turns and prints a JSON row for each stream, best and
+ * median.
  *
  * Usage: screen_bench [SIDE] [-r ROUNDS] [-m MB] [-o STREAM]
  */
 #include <libtsm.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,9 +185,21 @@ bench_now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* What a side remembers, in bytes: what malloc() has given away. */
+static size_t
+bench_heap(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+static size_t bench_used; /* by the side that ran last, with its history */
+
 static double
 bench_engine(const struct bench_stream *t, const struct buf *b, size_t total)
 {
+	size_t before = bench_heap();
 	struct screen_config c = { .cols = t->cols,
 		.rows = t->rows,
 		.history_lines = BENCH_HISTORY,
@@ -200,6 +214,7 @@ bench_engine(const struct bench_stream *t, const struct buf *b, size_t total)
 			at = 0;
 	}
 	start_s = bench_now_s() - start_s;
+	bench_used = bench_heap() - before;
 	screen_free(s);
 	return (double)total / 1e6 / start_s;
 }
@@ -216,6 +231,7 @@ bench_tsm_answer(struct tsm_vte *vte, const char *u8, size_t len, void *data)
 static double
 bench_tsm(const struct bench_stream *t, const struct buf *b, size_t total)
 {
+	size_t before = bench_heap();
 	struct tsm_screen *s;
 	struct tsm_vte *v;
 	double start_s;
@@ -233,6 +249,7 @@ bench_tsm(const struct bench_stream *t, const struct buf *b, size_t total)
 			at = 0;
 	}
 	start_s = bench_now_s() - start_s;
+	bench_used = bench_heap() - before;
 	tsm_vte_unref(v);
 	tsm_screen_unref(s);
 	return (double)total / 1e6 / start_s;
@@ -278,10 +295,11 @@ bench_stream(const struct bench_stream *t, const struct bench_args *args,
 		t->make(&b, t->cols, t->rows);
 	if (args->side) {
 		bool is_engine = strcmp(args->side, "engine") == 0;
+		double rate = is_engine ? bench_engine(t, &b, args->bytes)
+					: bench_tsm(t, &b, args->bytes);
 
-		printf("%s\"%s\": %.1f", comma, t->name,
-		    is_engine ? bench_engine(t, &b, args->bytes)
-			      : bench_tsm(t, &b, args->bytes));
+		printf("%s\"%s\": %.1f, \"%s_kib\": %zu", comma, t->name, rate,
+		    t->name, bench_used / 1024);
 	} else {
 		for (unsigned i = 0; i < args->rounds; i++) {
 			ours[i] = bench_engine(t, &b, args->bytes);
@@ -290,6 +308,22 @@ bench_stream(const struct bench_stream *t, const struct bench_args *args,
 		bench_row(t, ours, theirs, args->rounds);
 	}
 	buf_release(&b);
+}
+
+/* A screen that shows two lines. */
+static void
+bench_idle(const char *side)
+{
+	struct buf b = { 0 };
+
+	while (buf_len(&b) < BENCH_PIECE)
+		bench_put(&b, "\033[H\033[1mtwo\033[m\r\nlines");
+	if (strcmp(side, "engine") == 0)
+		bench_engine(&bench_streams[0], &b, BENCH_PIECE);
+	else
+		bench_tsm(&bench_streams[0], &b, BENCH_PIECE);
+	buf_release(&b);
+	printf("{\"idle_kib\": %zu", bench_used / 1024);
 }
 
 static unsigned
@@ -318,8 +352,10 @@ main(int argc, char **argv)
 			return 2;
 	}
 	args.side = optind < argc ? argv[optind] : NULL;
-	if (args.side)
-		printf("{");
+	if (args.side) {
+		bench_idle(args.side);
+		comma = ", ";
+	}
 	for (size_t i = 0; i < ARRAY_LEN(bench_streams); i++) {
 		const char *name = bench_streams[i].name;
 

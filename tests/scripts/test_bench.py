@@ -132,7 +132,7 @@ def test_list_names_every_measure():
     assert (code, err) == (0, "")
     listed = {line.split()[0] for line in out.splitlines()}
     defined = set()
-    for module in ("streams", "logins", "memory"):
+    for module in ("streams", "logins", "memory", "screen"):
         text = (BENCH / f"{module}.py").read_text()
         table = text[text.index("\nMEASURES = {"):]
         defined |= set(re.findall(r'"(\w+)":', table))
