@@ -16,7 +16,8 @@
 #include "screen/screen.h"
 #include "screen/state.h"
 
-#define REPAINT_FLAGS (EMIT_LINKS | EMIT_PROTECTED | EMIT_PLACED)
+#define REPAINT_WIDE_SPACE 0x3000
+#define REPAINT_FLAGS      (EMIT_LINKS | EMIT_PROTECTED | EMIT_PLACED)
 
 /* ---- colours, titles ---- */
 
@@ -157,57 +158,71 @@ repaint_cells(
 	}
 }
 
-/*
- * Text that goes on in the next row is not placed there: only a terminal that
- * wraps it itself knows that both are one line. Wide characters that did not
- * fit into the last column do that without further ado.
- */
-static bool
-repaint_wraps_itself(
-    const struct screen *s, const struct cell *row, const struct cell *next)
-{
-	return emit_is_blank(&row[s->cols - 1]) && next[0].attr & CELL_WIDE;
-}
+/* How the cursor came to the row that is drawn next. */
+enum repaint_way {
+	REPAINT_PLACED, /* not at all: it is sent there */
+	REPAINT_WRAPS,  /* the next character makes it wrap */
+	REPAINT_WRAPPED /* it stands at the row's beginning */
+};
 
-/* Puts the cursor to where the row's first cell will be drawn. */
+/*
+ * Puts the cursor to where the row's first cell will be drawn. Text that goes on
+ * from one row to the next is not placed there: only a terminal that wraps it
+ * itself knows that both are one line.
+ */
 static void
-repaint_row_start(
-    struct emit *e, const struct cell *cells, unsigned row, bool is_wrap)
+repaint_row_start(struct emit *e, const struct cell *cells, unsigned row,
+    enum repaint_way way)
 {
-	if (!is_wrap) {
+	if (way == REPAINT_PLACED)
 		emit_put(e->out, "\033[%uH", row + 1);
-		return;
-	}
-	if (!emit_is_blank(&cells[0]))
+	if (way != REPAINT_WRAPS || !emit_is_blank(&cells[0]))
 		return; /* the character itself does it */
 	emit_put(e->out, " \r");
 	emit_background(e, COLOUR_DEFAULT);
 	emit_put(e->out, "\033[X");
 }
 
+/*
+ * The row ends in a blank, because a wide character had no room there, and goes
+ * on with NEXT. The same character does it again; if it is gone, a wide space.
+ */
+static enum repaint_way
+repaint_wide_wrap(const struct screen *s, struct emit *e,
+    const struct cell *cells, const struct cell *next)
+{
+	uint32_t bg = cells[s->cols - 1].bg;
+
+	repaint_cells(e, cells, s->cols - 1, s->cols);
+	if (next->attr & CELL_WIDE && next->bg == bg)
+		return REPAINT_WRAPS;
+	emit_background(e, bg);
+	emit_char(e->out, REPAINT_WIDE_SPACE);
+	emit_background(e, COLOUR_DEFAULT);
+	emit_put(e->out, "\r\033[2X");
+	return REPAINT_WRAPPED;
+}
+
 static void
 repaint_rows(const struct screen *s, const struct buffer *b, struct emit *e)
 {
-	bool is_wrap = false;
+	enum repaint_way way = REPAINT_PLACED;
 
 	for (unsigned i = 0; i < s->rows; i++) {
-		const struct cell *cells = buffer_row(s, b, i), *next;
+		const struct cell *cells = buffer_row(s, b, i);
 		unsigned n = emit_used(cells, s->cols);
 		bool goes_on = b->rows[i].is_wrapped && i + 1 < s->rows;
 
-		if (!n && !is_wrap && !goes_on)
+		if (!n && !goes_on && way == REPAINT_PLACED)
 			continue;
-		next = goes_on ? buffer_row(s, b, i + 1) : NULL;
-		repaint_row_start(e, cells, i, is_wrap);
-		if (goes_on && repaint_wraps_itself(s, cells, next)) {
-			repaint_cells(e, cells, s->cols - 1, s->cols);
-		} else if (goes_on && emit_is_blank(&cells[s->cols - 1])) {
-			repaint_cells(e, cells, s->cols - 1, s->cols);
-			emit_cells(e, &cells[s->cols - 1], 1, s->cols - 1);
+		repaint_row_start(e, cells, i, way);
+		if (goes_on && emit_is_blank(&cells[s->cols - 1])) {
+			way = repaint_wide_wrap(
+			    s, e, cells, buffer_row(s, b, i + 1));
 		} else {
 			repaint_cells(e, cells, n, s->cols);
+			way = goes_on ? REPAINT_WRAPS : REPAINT_PLACED;
 		}
-		is_wrap = goes_on;
 	}
 }
 
@@ -383,8 +398,10 @@ repaint_again(const struct screen *s, const struct cell *cells)
 		col--;
 	if (emit_is_blank(&cells[col]))
 		return c->col;
+	width = cells[col].attr & CELL_WIDE ? 2 : 1;
 	if (!c->is_wrap_pending &&
-	    (cells[col].ch != s->last_ch || (c->is_origin && col < s->left)))
+	    (cells[col].ch != s->last_ch || col + width != c->col ||
+		(c->is_origin && col < s->left)))
 		return c->col;
 	return col;
 }
