@@ -756,3 +756,64 @@ def test_a_resize_is_recorded_before_what_is_printed_at_that_size(keeper, tmp_pa
         for n in re.findall(r"(\d+) \d+\r\n", text if kind == "o" else ""):
             assert at == f"{n}x{n}"
     assert at == "39x39"
+
+
+def viewer_stats(payload):
+    """{attachment: (cols, rows, resyncs)}"""
+    (n,) = struct.unpack(">I", payload[:4])
+    assert len(payload) == 4 + 20 * n
+    rows = struct.iter_unpack(">QIII", payload[4:])
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_the_manager_hears_what_viewers_are_like(keeper):
+    """With the figures when something changed, and whenever it asks."""
+    k = keeper(sh("stty -echo; cat"))
+    k.started()
+    a = k.attach(cols=90, rows=30)
+    b = k.attach(flags=FOLLOW, cols=70, rows=20)
+    a.type("x\n")
+    a.wait_for("x\r\n")
+    want = {a.attachment: (90, 30, 0), b.attachment: (70, 20, 0)}
+    assert viewer_stats(k.wait(kf.VIEWER_STATS)[3]) == want
+    k.frames.clear()
+    k.link.send(kf.WHO)
+    assert viewer_stats(k.wait(kf.VIEWER_STATS)[3]) == want
+    k.frames.clear()
+    a.resize(91, 31)
+    want[a.attachment] = (91, 31, 0)
+    assert viewer_stats(k.wait(kf.VIEWER_STATS)[3]) == want
+    b.close()
+    k.wait(kf.VIEWER_GONE)
+    k.drop_manager()
+    assert k.adopt()
+    del want[b.attachment]
+    assert viewer_stats(k.wait(kf.VIEWER_STATS)[3]) == want
+
+
+def test_a_screen_is_written_into_the_file_of_who_asks(keeper):
+    """And refused in words where there is none, or no file to write to."""
+    k = keeper(sh("echo shown; exec cat"))
+    v = k.attach()
+    v.wait_for("shown")
+    fd = os.memfd_create("screen")
+    k.link.send(kf.SCREEN, 0, 77, b"", fd)
+    with k.cond:
+        assert k.cond.wait_for(
+            lambda: any(f[2] == 77 for f in k.frames), 30)
+    answer = next(f for f in k.frames if f[2] == 77)
+    if answer[0] == kf.TEXT:
+        assert struct.unpack(">II", answer[3]) == (80, 24)
+        assert os.pread(fd, 100, 0) == b"shown\n"
+    else:
+        assert answer[:2] == (kf.ERROR, 1) and b"no screen" in answer[3]
+    pipes = keeper(sh("cat"), flags=0)
+    pipes.started()
+    pipes.link.send(kf.SCREEN, 0, 78, b"", fd)
+    assert pipes.wait(kf.ERROR, tag=78)[1] == 4
+    os.close(fd)
+    for arg, payload in ((0, b""), (4, b"")):
+        k.link.send(kf.SCREEN, arg, 79, payload)
+        with k.cond:
+            assert k.cond.wait_for(lambda: k.is_gone, 30)
+        assert k.adopt(generation=5 + arg)
