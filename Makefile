@@ -24,7 +24,7 @@ dirs_berthd        := sshd/listener sessions/manager sandbox store conf \
 	sessions/wire base
 dirs_berth-sshd    := sshd/connection sessions/wire base
 dirs_berth-session := sessions/keeper sessions/wire screen base
-dirs_berth         := cli conf sessions/wire base
+dirs_berth         := cli conf sessions/keeper sessions/wire base
 
 pkgs_berthd        := libevent_core sqlite3 inih jansson libsodium
 pkgs_berth-sshd    := libssh libevent_core

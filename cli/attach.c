@@ -18,8 +18,9 @@
 #include "cli/terminal.h"
 #include "cli/viewer.h"
 
-#define ATTACH_KEY       (']' & 0x1f)
 #define ATTACH_LINES_MAX 10000000
+
+static const struct wire_detach_key attach_key = { 1, { { ']', 1 } } };
 
 /* What of our environment a shell would want; berthd has the last word. */
 static json_t *
@@ -94,7 +95,8 @@ verb_attach(struct cli *c, int argc, char **argv)
 	};
 	struct viewer_options viewer = {
 		.is_terminal = isatty(STDIN_FILENO),
-		.detach_key = ATTACH_KEY,
+		.detach_key = &attach_key,
+		.sends_size = true,
 	};
 	struct viewer_outcome outcome;
 	struct err e = { 0 };
@@ -104,7 +106,7 @@ verb_attach(struct cli *c, int argc, char **argv)
 	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
 	if (argc != 1)
 		return cli_usage(c, "%s", argc < 0 ? e.msg : "which session?");
-	viewer.reads_stdin = viewer.sends_size = !is_view;
+	viewer.reads_stdin = !is_view;
 	if (client_ask_once(c->socket, attach_request(argv[0], is_view),
 		&answer, &fd, &e) != CLI_DONE)
 		return cli_fail(CLI_OWN_FAILURE, "%s", e.msg);
@@ -139,7 +141,7 @@ verb_tail(struct cli *c, int argc, char **argv)
 		{ 'n', ARG_TEXT, "lines", &lines_text },
 		{ 'f', ARG_FLAG, "follow", &is_follow },
 	};
-	const struct viewer_options viewer = { .detach_key = -1 };
+	const struct viewer_options viewer = { 0 };
 	struct viewer_outcome outcome;
 	struct err e = { 0 };
 	json_t *answer = NULL;

@@ -21,13 +21,18 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/terminal.h"
+#include "sessions/keeper/detach_key.h"
 #include "sessions/wire/link.h"
 
 #define VIEWER_INPUT_MAX (64U << 10)
 #define VIEWER_WRITE_MAX (16U << 10)
+#define VIEWER_READ_MAX  (16U << 10)
 
 /* Credit is granted again when this much was written. */
 #define VIEWER_GRANT (FRAME_WINDOW / 4)
+
+/* So long the rest of a sequence may take that began like the key. */
+#define VIEWER_KEY_MS 50
 
 /* How long a viewer that leaves waits for the other side. */
 #define VIEWER_LEAVE_MS 1000
@@ -36,6 +41,8 @@ struct viewer {
 	struct link link;
 	const struct viewer_options *options;
 	struct viewer_outcome *out;
+	struct detach_key_scan keys;
+	int64_t typed_ms; /* when something was typed last */
 	struct buf input; /* typed, not yet sent */
 	uint64_t credit;  /* bytes of input that may go */
 	struct {
@@ -199,24 +206,53 @@ viewer_read_link(struct viewer *v)
 		viewer_lost(v, rc < 0 ? rc : n);
 }
 
+/* A viewer without the right to type still has the key. */
+static void
+viewer_put_input(struct viewer *v, const uint8_t *p, size_t n)
+{
+	if (v->options->reads_stdin)
+		buf_put(&v->input, p, n);
+}
+
+/* True if the key is among the N bytes of P that were typed. */
+static bool
+viewer_type(struct viewer *v, const uint8_t *p, size_t n)
+{
+	v->typed_ms = clock_mono_ms();
+	while (n) {
+		struct detach_key_step step;
+
+		detach_key_step(&v->keys, p, n, &step);
+		viewer_put_input(v, step.p, step.n);
+		if (step.is_pressed)
+			return true;
+		p += step.used;
+		n -= step.used;
+	}
+	return false;
+}
+
+/* What began like the key and did not go on was something else. */
+static void
+viewer_flush_keys(struct viewer *v)
+{
+	const uint8_t *p;
+	size_t n = detach_key_flush(&v->keys, &p);
+
+	viewer_put_input(v, p, n);
+}
+
 static void
 viewer_read_input(struct viewer *v)
 {
-	uint8_t *p = buf_reserve(&v->input, VIEWER_INPUT_MAX);
-	ssize_t n =
-	    read(STDIN_FILENO, p, VIEWER_INPUT_MAX - buf_len(&v->input));
-	const uint8_t *key = NULL;
+	uint8_t p[VIEWER_READ_MAX];
+	ssize_t n = read(STDIN_FILENO, p, sizeof(p));
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	if (n > 0 && v->options->is_terminal && v->options->detach_key >= 0)
-		key = memchr(p, v->options->detach_key, (size_t)n);
-	if (key)
-		n = key - p;
-	/* A viewer without the right to type still has the key. */
-	if (n > 0 && v->options->reads_stdin)
-		buf_commit(&v->input, (size_t)n);
-	if (key || (n <= 0 && v->options->is_terminal))
+	if (n <= 0)
+		viewer_flush_keys(v);
+	if (n > 0 ? viewer_type(v, p, (size_t)n) : v->options->is_terminal)
 		viewer_leave(v);
 	else if (n <= 0)
 		v->is_input_over = true;
@@ -351,6 +387,20 @@ viewer_prepare(struct viewer *v, struct pollfd p[VIEWER_POLL_COUNT])
 	}
 }
 
+/* TIMEOUT, or less while a part of the key may still become one. */
+static int
+viewer_wait_for_key(struct viewer *v, int timeout)
+{
+	if (!detach_key_waits(&v->keys))
+		return timeout;
+	if (clock_mono_ms() - v->typed_ms < VIEWER_KEY_MS)
+		return timeout < 0 || timeout > VIEWER_KEY_MS ? VIEWER_KEY_MS
+							      : timeout;
+	viewer_flush_keys(v);
+	viewer_send_input(v);
+	return timeout;
+}
+
 /* One turn of the loop; false when all is done. */
 static bool
 viewer_turn(struct viewer *v)
@@ -366,6 +416,7 @@ viewer_turn(struct viewer *v)
 			viewer_end(v, VIEWER_DETACHED, "");
 		timeout = left > 0 ? (int)left : 0;
 	}
+	timeout = viewer_wait_for_key(v, timeout);
 	if (v->is_stopped ||
 	    (v->is_over && buf_len(&v->sink[STREAM_OUT].queue) == 0 &&
 		buf_len(&v->sink[STREAM_ERR].queue) == 0))
@@ -410,9 +461,13 @@ void
 viewer_run(int link_fd, const struct viewer_options *options,
     struct viewer_outcome *out)
 {
+	static const struct wire_detach_key no_key;
 	struct viewer v = { .options = options, .out = out };
 
 	*out = (struct viewer_outcome){ .result = VIEWER_BROKEN };
+	detach_key_init(&v.keys, options->is_terminal && options->detach_key
+				     ? options->detach_key
+				     : &no_key);
 	link_init(&v.link, link_fd);
 	fd_set_nonblock(link_fd, true);
 	v.signal_fd = viewer_open_signals();

@@ -13,7 +13,7 @@ struct viewer_options {
 	bool sends_size;  /* at the start and when it changes */
 	bool reads_stdin; /* sends what comes on descriptor 0 */
 	bool is_terminal; /* 0 is one: raw mode, and the key detaches */
-	int detach_key;   /* the byte that detaches, -1 for none */
+	const struct wire_detach_key *detach_key; /* borrowed; NULL for none */
 };
 
 enum viewer_result {

@@ -196,6 +196,39 @@ def test_a_fixed_size_is_that_of_new_sessions(fresh, box):
     term.expect(rb"40 120\r\n")
 
 
+# ---- the key of berth attach --------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [b"\x1d", b"\x1b[93;5u", b"\x1b[27;5;93~"])
+def test_the_key_leaves_however_it_is_spelled(srv, box, key):
+    """Programs change what a terminal sends for Ctrl-]."""
+    here = attach(srv, box).ready()
+    here.send(key)
+    assert here.wait() == 0
+    view = attach(srv, "--view", box)
+    view.expect(rb"ready_42")
+    view.send(key)
+    assert view.wait() == 0
+    assert srv.session(box)["attached"] == 0
+
+
+def test_what_looks_like_the_key_goes_on(srv, box):
+    """Inside a paste, the beginning of it alone, its release."""
+    here = attach(srv, box).ready()
+    here.send("stty raw -echo; echo g''o; cat -v\r")
+    here.expect(rb"go\n")
+    here.send(b"\x1b[200~a\x1db\x1b[201~")
+    here.expect(rb"\^\[\[200~a\^\]b\^\[\[201~")
+    here.send(b"\x1b[")
+    here.expect(rb"\^\[\[")
+    here.send(b"\x1b[93;5:3u")
+    here.expect(rb"\^\[\[93;5:3u")
+    here.send(b"\x1b")
+    here.expect(rb"\^\[")
+    here.send(b"\x1d")
+    assert here.wait() == 0
+
+
 # ---- notices ---------------------------------------------------------------
 
 
