@@ -263,6 +263,21 @@ parser_high(
 		p->ch = c & (0x7fU >> (p->scan.need + 1));
 }
 
+/*
+ * True when C cuts off a sequence, or a character on the ground, and so begins
+ * what is present now.
+ */
+static bool
+parser_is_begun(const struct vt_scan *before, uint8_t c)
+{
+	if (before->state >= VT_SCAN_OSC)
+		return false;
+	if (c == 0x1b)
+		return true;
+	return before->state == VT_SCAN_GROUND && before->need &&
+	       (c < before->lo || c > before->hi);
+}
+
 static void
 parser_byte(struct screen *s, struct parser *p, uint8_t c)
 {
@@ -276,7 +291,12 @@ parser_byte(struct screen *s, struct parser *p, uint8_t c)
 			parser_invalid(s, p, before.state);
 		parser_ascii(s, p, c, before.state, p->scan.state);
 	}
-	p->pending = vt_scan_is_ground(&p->scan) ? 0 : p->pending + 1;
+	if (vt_scan_is_ground(&p->scan))
+		p->pending = 0;
+	else if (parser_is_begun(&before, c))
+		p->pending = 1;
+	else
+		p->pending++;
 }
 
 /* ---- the fast way ---- */

@@ -385,7 +385,7 @@ static unsigned
 repaint_again(const struct screen *s, const struct cell *cells)
 {
 	const struct cursor *c = &s->cursor;
-	unsigned col = c->col;
+	unsigned col = c->col, width;
 
 	if (!c->is_wrap_pending) {
 		/* only for the sake of REP */

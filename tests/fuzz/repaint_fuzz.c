@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "screen/picture.h"
+
 #include "screen/query_filter.h"
 #include "screen/screen.h"
 #include "screen/state.h"
@@ -153,6 +153,21 @@ repaint_check_unknown(struct screen *to)
 	screen_free(fresh);
 }
 
+/*
+ * Controls within a sequence are executed at once; sent once more with the rest
+ * of it they would be twice.
+ */
+static bool
+repaint_is_executed(const struct repaint_input *in, const struct screen *x)
+{
+	size_t pending = (size_t)screen_pending(x);
+
+	for (size_t i = in->n_x - pending; i < in->n_x; i++)
+		if (in->x[i] < 0x20 && in->x[i] != 0x1b)
+			return true;
+	return false;
+}
+
 static void
 repaint_check(const struct repaint_input *in)
 {
@@ -160,8 +175,10 @@ repaint_check(const struct repaint_input *in)
 	struct screen *fresh = repaint_screen(in->cols, in->rows);
 	struct screen *dirty = repaint_screen(in->cols, in->rows);
 	struct buf all = { 0 }, paint = { 0 };
+	bool is_executed;
 
 	screen_write(x, in->x, in->n_x);
+	is_executed = repaint_is_executed(in, x);
 	screen_prologue(in->rows, &all);
 	screen_history(x, 0, (size_t)-1, &all);
 	screen_push(in->rows, screen_history_end(x), &all);
@@ -175,8 +192,8 @@ repaint_check(const struct repaint_input *in)
 	repaint_check_same(in, x, fresh, 0);
 	repaint_check_same(in, x, dirty, SCREEN_EQUAL_NO_PREFERENCES);
 	screen_write(x, in->z, in->n_z);
-	REPAINT_CHECK(screen_equal(x, fresh, 0));
-	REPAINT_CHECK(screen_equal(x, dirty, 0));
+	REPAINT_CHECK(is_executed || screen_equal(x, fresh, 0));
+	REPAINT_CHECK(is_executed || screen_equal(x, dirty, 0));
 	screen_resize(x, in->picture_cols, in->picture_rows);
 	screen_resize(fresh, in->picture_cols, in->picture_rows);
 	screen_free(fresh);
