@@ -333,31 +333,31 @@ parser_csi(struct screen *s, struct parser *p, const uint8_t *at, size_t n)
 }
 
 void
-parser_write(struct screen *s, const uint8_t *at, size_t n)
+parser_write(struct screen *s, const uint8_t *p, size_t n)
 {
-	struct parser *p = s->parser;
-	const uint8_t *end = at + n;
+	struct parser *parser = s->parser;
+	const uint8_t *end = p + n;
 
-	while (at < end) {
-		size_t left = (size_t)(end - at), taken = 0;
+	while (p < end) {
+		size_t left = (size_t)(end - p), taken = 0;
 
-		if (vt_scan_is_ground(&p->scan)) {
-			taken = print_text(s, at, left);
-			at += taken;
+		if (vt_scan_is_ground(&parser->scan)) {
+			taken = print_text(s, p, left);
+			p += taken;
 			left -= taken;
 			if (!left)
 				break;
 			taken = 0;
-			if (*at == 0x1b) {
-				taken = parser_csi(s, p, at, left);
-			} else if (*at < 0x20) {
-				esc_control(s, *at);
+			if (*p == 0x1b) {
+				taken = parser_csi(s, parser, p, left);
+			} else if (*p < 0x20) {
+				esc_control(s, *p);
 				taken = 1;
 			}
 		}
 		if (taken)
-			at += taken;
+			p += taken;
 		else
-			parser_byte(s, p, *at++);
+			parser_byte(s, parser, *p++);
 	}
 }
