@@ -236,22 +236,31 @@ resize_adopt(struct resize *z)
 	}
 }
 
+/*
+ * The cursors of the main screen. First the one that is in force there, or will
+ * be when the alternate screen is left.
+ */
+static void
+resize_points(struct screen *s, struct resize_point *points)
+{
+	bool is_main = s->now == &s->main;
+	bool is_kept = s->is_alt_cursor_kept && s->main.has_saved;
+
+	points[0].cursor = is_main   ? &s->cursor
+			   : is_kept ? &s->main.saved
+				     : &s->main_cursor;
+	points[1].cursor =
+	    is_main || !is_kept ? &s->main.saved : &s->main_cursor;
+}
+
 static void
 resize_rewrap(struct screen *s, unsigned cols, unsigned rows)
 {
-	bool is_main = s->now == &s->main;
 	struct buffer to = s->main;
-	struct resize z = {
-		.s = s,
-		.cols = cols,
-		.n_rows = rows,
-		.points = {
-			{ .cursor = is_main ? &s->cursor : &s->main.saved },
-			{ .cursor = is_main ? &s->main.saved : &s->main_cursor },
-		},
-	};
+	struct resize z = { .s = s, .cols = cols, .n_rows = rows };
 	unsigned n;
 
+	resize_points(s, z.points);
 	buffer_alloc(&to, cols, rows);
 	z.rows = to.rows;
 	n = resize_count(&z);

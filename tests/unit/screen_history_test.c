@@ -365,6 +365,14 @@ the_main_cursor_follows_while_the_other_screen_is_shown(void **state)
 	screen_put(s, "\033[?1049lx");
 	check_screen(s, "0123456789abcx");
 	screen_free(s);
+	/* entered without saving the cursor */
+	s = screen_of(10, 4);
+	screen_put(s, "1\r\n2\r\n3\r\n4\033[?47h");
+	screen_resize(s, 10, 2);
+	screen_put(s, "\033[?47l");
+	check_screen(s, "3|4");
+	check_history(s, "1|2|");
+	screen_free(s);
 }
 
 int
