@@ -52,6 +52,7 @@ struct viewer {
 	} sink[STREAM_COUNT]; /* STREAM_OUT and STREAM_ERR */
 	int signal_fd;
 	bool is_input_over, is_leaving, is_shut;
+	bool is_given_back; /* the session left our terminal as it was */
 	bool is_over; /* only what waits is still written */
 	bool has_exit, is_stopped;
 	int64_t leave_at_ms;
@@ -141,7 +142,10 @@ viewer_take_detach(struct viewer *v, const struct frame *f)
 
 	if (!why || !reader_done(&r))
 		return false;
-	viewer_end(v, v->is_leaving ? VIEWER_DETACHED : VIEWER_DROPPED, why);
+	v->is_given_back = true;
+	viewer_end(v,
+	    v->is_leaving || f->arg == 1 ? VIEWER_DETACHED : VIEWER_DROPPED,
+	    why);
 	return true;
 }
 
@@ -162,6 +166,7 @@ viewer_take(struct viewer *v, const struct frame *f)
 		v->has_exit = true;
 		return wire_exit_decode(f->data, f->len, &v->out->exit) == 0;
 	case FRAME_END:
+		v->is_given_back = true;
 		viewer_end(v,
 		    v->has_exit     ? VIEWER_EXITED
 		    : v->is_leaving ? VIEWER_DETACHED
@@ -280,8 +285,9 @@ viewer_send_input(struct viewer *v)
 }
 
 /*
- * Input at its end is followed by leaving; then the sending side is shut, so
- * that the keeper reads all of it before it sees the end.
+ * Input at its end is followed by leaving: a terminal is asked back, else the
+ * sending side is shut, so that the keeper reads all of it before it sees the
+ * end.
  */
 static void
 viewer_finish_input(struct viewer *v)
@@ -292,7 +298,10 @@ viewer_finish_input(struct viewer *v)
 		return;
 	if (!v->is_leaving)
 		viewer_leave(v);
-	shutdown(v->link.fd, SHUT_WR);
+	if (v->options->is_terminal)
+		link_send(&v->link, FRAME_DETACH, 0, 0, NULL, 0);
+	else
+		shutdown(v->link.fd, SHUT_WR);
 	v->is_shut = true;
 }
 
@@ -483,7 +492,7 @@ viewer_run(int link_fd, const struct viewer_options *options,
 	link_flush(&v.link);
 	while (viewer_turn(&v))
 		;
-	if (options->is_terminal && out->result != VIEWER_EXITED)
+	if (options->is_terminal && !v.is_given_back)
 		terminal_leave();
 	terminal_restore();
 	viewer_release(&v);

@@ -16,6 +16,9 @@
 #include "screen/screen.h"
 #include "screen/state.h"
 
+/* So many lines are passed over one by one. */
+#define REPAINT_LINES_MAX 8
+
 #define REPAINT_WIDE_SPACE 0x3000
 #define REPAINT_FLAGS      (EMIT_LINKS | EMIT_PROTECTED | EMIT_PLACED)
 
@@ -166,16 +169,21 @@ enum repaint_way {
 };
 
 /*
- * Puts the cursor to where the row's first cell will be drawn. Text that goes on
- * from one row to the next is not placed there: only a terminal that wraps it
- * itself knows that both are one line.
+ * Puts the cursor from row FROM to where the row's first cell will be drawn. New
+ * lines, where a few will do: who reads the bytes and has no screen sees lines
+ * then. Text that goes on from one row to the next is not placed there: only a
+ * terminal that wraps it itself knows that both are one line.
  */
 static void
-repaint_row_start(struct emit *e, const struct cell *cells, unsigned row,
-    enum repaint_way way)
+repaint_row_start(struct emit *e, const struct cell *cells, unsigned from,
+    unsigned row, enum repaint_way way)
 {
-	if (way == REPAINT_PLACED)
+	if (way == REPAINT_PLACED && row - from > REPAINT_LINES_MAX) {
 		emit_put(e->out, "\033[%uH", row + 1);
+		from = row;
+	}
+	for (; way == REPAINT_PLACED && from < row; from++)
+		emit_put(e->out, "\r\n");
 	if (way != REPAINT_WRAPS || !emit_is_blank(&cells[0]))
 		return; /* the character itself does it */
 	emit_put(e->out, " \r");
@@ -207,7 +215,9 @@ static void
 repaint_rows(const struct screen *s, const struct buffer *b, struct emit *e)
 {
 	enum repaint_way way = REPAINT_PLACED;
+	unsigned at = 0;
 
+	emit_put(e->out, "\033[H");
 	for (unsigned i = 0; i < s->rows; i++) {
 		const struct cell *cells = buffer_row(s, b, i);
 		unsigned n = emit_used(cells, s->cols);
@@ -215,7 +225,8 @@ repaint_rows(const struct screen *s, const struct buffer *b, struct emit *e)
 
 		if (!n && !goes_on && way == REPAINT_PLACED)
 			continue;
-		repaint_row_start(e, cells, i, way);
+		repaint_row_start(e, cells, at, i, way);
+		at = i;
 		if (goes_on && emit_is_blank(&cells[s->cols - 1])) {
 			way = repaint_wide_wrap(
 			    s, e, cells, buffer_row(s, b, i + 1));
@@ -306,6 +317,13 @@ repaint_buffer(const struct screen *s, const struct buffer *b, struct emit *e)
 	emit_background(e, COLOUR_DEFAULT);
 }
 
+/* As screen_prologue() left it; going there and back would be seen. */
+static bool
+repaint_is_unused(const struct buffer *b)
+{
+	return !b->rows && !b->has_saved && !b->kitty.n && !b->kitty.base;
+}
+
 /*
  * Both buffers; the one that is shown last. A 1049 saves the cursor of the main
  * screen: it is made to stand where it was saved before.
@@ -313,6 +331,12 @@ repaint_buffer(const struct screen *s, const struct buffer *b, struct emit *e)
 static void
 repaint_buffers(const struct screen *s, struct emit *e)
 {
+	if (s->now == &s->main && repaint_is_unused(&s->alt)) {
+		emit_put(e->out, "\033[?1049l");
+		reset_pen(e);
+		repaint_buffer(s, &s->main, e);
+		return;
+	}
 	if (s->now == &s->main) {
 		emit_put(e->out, "\033[?1049h");
 		repaint_buffer(s, &s->alt, e);

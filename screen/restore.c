@@ -43,6 +43,10 @@ screen_prologue(unsigned rows, struct buf *out)
 	reset_pen(&e);
 	restore_scroll(rows, out);
 	reset_terminal(&e);
+	/* Who goes to the alternate screen finds it blank, and goes home. */
+	emit_put(out, "\033[?1049h\033[H\0337");
+	reset_kitty(out);
+	emit_put(out, "\033[?1049l");
 }
 
 void

@@ -99,8 +99,9 @@ uint64_t screen_history(
 /*
  * Appends what makes any xterm-like terminal of the same size, whatever its
  * state (but outside of a control string), show this screen and behave like it:
- * main screen, the alternate one over it, cursor, modes, title. What it scrolled
- * off before is left alone. No query, bell, clipboard access or notification.
+ * main screen, the alternate one over it, cursor, modes, title. An alternate
+ * screen that was never used is left as screen_prologue() makes it. What it
+ * scrolled off before is left alone. No query, bell, clipboard access or notification.
  */
 void screen_repaint(const struct screen *s, struct buf *out);
 

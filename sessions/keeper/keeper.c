@@ -54,6 +54,19 @@ keeper_want_pump(struct keeper *k)
 }
 
 void
+keeper_want_pump_in(struct keeper *k, int64_t ms)
+{
+	struct timeval now, at,
+	    tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	event_base_gettimeofday_cached(k->base, &now);
+	evutil_timeradd(&now, &tv, &now);
+	if (!event_pending(k->later_ev, EV_TIMEOUT, &at) ||
+	    evutil_timercmp(&now, &at, <))
+		event_add(k->later_ev, &tv);
+}
+
+void
 keeper_want_tick(struct keeper *k)
 {
 	struct timeval tv = { .tv_usec = KEEPER_TICK_MS * 1000 };
@@ -116,7 +129,7 @@ keeper_fail(struct keeper *k, const char *why)
 	k->is_failed = true;
 	manager_link_failed(&k->manager, why);
 	list_for_each (pos, tmp, &k->viewers)
-		viewer_detach(list_entry(pos, struct viewer, node), why);
+		viewer_detach(list_entry(pos, struct viewer, node), why, false);
 	keeper_advance(k);
 }
 
@@ -188,6 +201,7 @@ keeper_launch(struct keeper *k, struct wire_launch *l, int recording_fd)
 	recording_init(&k->recording, k, recording_fd);
 	if (has_ring)
 		k->ring = ring_new(l->buffer_bytes);
+	display_open(&k->display, k);
 	rc = child_start(&k->child, &k->launch, &e);
 	if (rc == 0) {
 		rc = drop_now(&k->drop, &e);
@@ -357,6 +371,7 @@ keeper_new(int manager_fd, int lock_fd, int listen_fd, const struct drop *d)
 	event_add(k->signal_ev, NULL);
 	k->tick_ev = keeper_event(k, -1, 0, keeper_on_tick);
 	k->pump_ev = keeper_event(k, -1, 0, keeper_on_pump);
+	k->later_ev = keeper_event(k, -1, 0, keeper_on_pump);
 	list_init(&k->viewers);
 	child_init(&k->child, &k->drop.signaller);
 	input_init(&k->input, k->base);
@@ -382,6 +397,7 @@ keeper_free(struct keeper *k)
 	manager_link_release(&k->manager);
 	stop_release(&k->stop);
 	output_release(&k->output);
+	display_release(&k->display);
 	pipes_release(&k->pipes);
 	input_release(&k->input);
 	recording_release(&k->recording);
@@ -393,6 +409,7 @@ keeper_free(struct keeper *k)
 	event_free(k->signal_ev);
 	event_free(k->tick_ev);
 	event_free(k->pump_ev);
+	event_free(k->later_ev);
 	close(k->signal_fd);
 	state_release(&k->saved);
 	event_base_free(k->base);

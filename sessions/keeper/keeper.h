@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "sessions/keeper/child.h"
+#include "sessions/keeper/display.h"
 #include "sessions/keeper/drop.h"
 #include "sessions/keeper/input.h"
 #include "sessions/keeper/manager_link.h"
@@ -29,7 +30,7 @@ struct viewer;
 
 struct keeper {
 	struct event_base *base;
-	struct event *signal_ev, *status_ev, *tick_ev, *pump_ev;
+	struct event *signal_ev, *status_ev, *tick_ev, *pump_ev, *later_ev;
 	int signal_fd;
 	struct wire_launch launch; /* valid once is_launched */
 	uint64_t generation;       /* highest of a manager seen */
@@ -48,9 +49,10 @@ struct keeper {
 	struct drop drop;
 	struct state saved; /* in the lock file */
 	struct child child;
-	struct ring *ring;    /* NULL for a bound pipe session */
-	struct output output; /* PTY or lingering pipes to the ring */
-	struct pipes pipes;   /* bound pipes to the one viewer */
+	struct ring *ring;      /* NULL for a bound pipe session */
+	struct display display; /* the model of the terminal */
+	struct output output;   /* PTY or lingering pipes to the ring */
+	struct pipes pipes;     /* bound pipes to the one viewer */
 	struct input input;
 	struct recording recording;
 	struct stop stop;
@@ -58,6 +60,8 @@ struct keeper {
 	unsigned n_viewers;
 	struct viewer *bound_viewer; /* whose end is the session's, or NULL */
 	struct wire_size size;       /* of the terminal */
+	bool is_size_pinned;         /* by an administrator */
+	int64_t typed_ms;            /* when who set the size typed last */
 	uint64_t touches; /* counts sizes sent and keys typed, see size.h */
 	uint8_t *scratch; /* KEEPER_SCRATCH bytes, for one callback at a time */
 };
@@ -106,6 +110,9 @@ void keeper_want_tick(struct keeper *k);
 
 /* Sends viewers what they may have, from the loop, after this callback. */
 void keeper_want_pump(struct keeper *k);
+
+/* The same, in MS milliseconds or before. */
+void keeper_want_pump_in(struct keeper *k, int64_t ms);
 
 static inline bool
 keeper_has(const struct keeper *k, enum wire_launch_flags flag)

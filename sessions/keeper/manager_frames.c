@@ -114,7 +114,7 @@ manager_frames_drop(struct manager_link *m, struct frame *f)
 		struct viewer *v = list_entry(pos, struct viewer, node);
 
 		if (v->attachment == attachment)
-			viewer_detach(v, why);
+			viewer_detach(v, why, false);
 	}
 	return 0;
 }
@@ -171,7 +171,10 @@ manager_frames_set_size(struct manager_link *m, struct frame *f)
 		    "the session has no terminal");
 		return 0;
 	}
-	size_set(m->k, &s);
+	if (s.cols || s.rows)
+		size_pin(m->k, &s);
+	else
+		size_unpin(m->k);
 	wire_reply_ok(m->wire, f->tag);
 	return 0;
 }

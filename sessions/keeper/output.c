@@ -10,8 +10,6 @@
 #include "sessions/keeper/ring.h"
 #include "sessions/keeper/viewer.h"
 
-#define OUTPUT_TURN_MAX (64U << 10)
-
 /*
  * The echo of a key does not wait for a read that says there is no more. And a
  * read of an empty terminal waits for the kernel's worker: in a flood of short
@@ -72,8 +70,8 @@ output_lag(const struct output *o)
 	list_for_each (pos, tmp, &k->viewers) {
 		const struct viewer *v = list_entry(pos, struct viewer, node);
 
-		if (v->filter || v->is_closing || viewer_is_stuck(v) ||
-		    !(v->flags & VIEWER_FOLLOW))
+		if (v->show != SHOW_LIVE || v->is_closing ||
+		    viewer_is_stuck(v) || !(v->flags & VIEWER_FOLLOW))
 			continue;
 		if (end - v->pos < least)
 			least = end - v->pos;
@@ -118,31 +116,59 @@ output_fill(int fd, uint8_t *p, size_t n, size_t more, ssize_t *rc)
 }
 
 /*
- * Reads one turn from descriptor I, no more than ROOM bytes, into the ring, to
- * the viewers and to the recorder, in this order: waking the recorder's thread
- * is not what an echo should wait for.
+ * N bytes at Q are output of the session. They lie in the ring's place P, or
+ * elsewhere. The viewers come before the recorder: waking its thread is not what
+ * an echo should wait for.
  */
+static void
+output_pass(struct output *o, const uint8_t *p, const uint8_t *q, size_t n)
+{
+	struct keeper *k = o->k;
+
+	if (p == q)
+		ring_commit(k->ring, n);
+	else
+		ring_push(k->ring, q, n);
+	display_show(&k->display, q, n);
+	viewer_pump_all(k);
+	/* Nobody has reserved since: the bytes are still there. */
+	recording_output(&k->recording, q, n);
+	manager_link_stats_changed(&k->manager);
+}
+
+/* Reads one turn from descriptor I, no more than ROOM bytes. */
 static ssize_t
 output_read(struct output *o, int i, size_t room)
 {
 	struct keeper *k = o->k;
 	size_t want = room < OUTPUT_TURN_MAX ? room : OUTPUT_TURN_MAX, cap, n;
 	uint8_t *p = ring_reserve(k->ring, want, &cap);
+	const uint8_t *q;
 	ssize_t rc;
 
 	n = output_fill(o->fd[i], p, cap < want ? cap : want,
 	    o->is_draining ? 1 : OUTPUT_TRICKLE, &rc);
 	if (n == 0)
 		return rc;
-	ring_commit(k->ring, n);
 	o->bytes += n;
 	if (o->is_draining)
 		o->drain_left -= n < o->drain_left ? n : o->drain_left;
-	viewer_pump_all(k);
-	/* Nobody has reserved since: the bytes are still there. */
-	recording_output(&k->recording, p, n);
-	manager_link_stats_changed(&k->manager);
+	q = display_filter(&k->display, p, &n);
+	output_pass(o, p, q, n);
 	return rc;
+}
+
+void
+output_flush(struct output *o)
+{
+	const uint8_t *q;
+	size_t n;
+
+	if (!o->k || !o->k->ring)
+		return;
+	q = display_flush(&o->k->display, &n);
+	if (n)
+		output_pass(o, NULL, q, n);
 }
 
 /* Nothing more to read that the leader wrote. */
@@ -211,6 +237,7 @@ output_update(struct output *o)
 			event_active(o->read_ev[i], EV_READ, 0);
 	}
 	if (o->is_draining && o->fd[0] < 0 && o->fd[1] < 0) {
+		output_flush(o);
 		o->is_done = true;
 		keeper_advance(o->k);
 	}

@@ -1,6 +1,6 @@
 /*
- * From the PTY (or the pipes of a session that is not bound to a client) into
- * the ring and the recorder, and on to the viewers. Decides the pace: reading
+ * From the PTY (or the pipes of a session that is not bound to a client) past the
+ * display into the ring and the recorder, and on to the viewers. Decides the pace: reading
  * stops when the recorder is full or when even the fastest viewer is half a
  * ring behind, and never because of a slow one.
  */
@@ -13,6 +13,9 @@
 
 struct event;
 struct keeper;
+
+/* One turn of reading. */
+#define OUTPUT_TURN_MAX (64U << 10)
 
 struct output {
 	struct keeper *k;
@@ -37,6 +40,9 @@ void output_update(struct output *o);
  * set and keeper_advance() called. What others print later does not delay it.
  */
 void output_drain(struct output *o);
+
+/* Passes on what the display holds back: its rest does not come. */
+void output_flush(struct output *o);
 
 /* Gives up the rest; for a session that was stopped. */
 void output_finish(struct output *o);

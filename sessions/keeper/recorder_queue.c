@@ -9,8 +9,11 @@
 #include "sessions/keeper/cast.h"
 #include "sessions/keeper/recorder.h"
 
-/* Kept free for a gap, a resize and the head of an output. */
-#define QUEUE_SPARE (3 * sizeof(struct recorder_event))
+/*
+ * Kept free for a gap, a resize and the head of an output, and for what the
+ * display held back of an earlier one.
+ */
+#define QUEUE_SPARE (3 * sizeof(struct recorder_event) + 4096U)
 
 /* Kept free for markers: they come when output holds the rest. */
 #define QUEUE_MARKERS \

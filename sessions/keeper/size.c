@@ -3,10 +3,15 @@
 
 #include <sys/ioctl.h>
 
+#include "base/clock.h"
 #include "sessions/keeper/keeper.h"
 #include "sessions/keeper/viewer.h"
+#include "sessions/keeper/viewer_output.h"
 
 #define SIZE_MAX_CELLS 65535U /* what struct winsize holds */
+
+/* Two who type by turns do not pull the size to and fro. */
+#define SIZE_CALM_MS 1000
 
 static uint32_t
 size_clamp(uint32_t v, uint32_t otherwise)
@@ -30,6 +35,7 @@ static void
 size_apply(struct keeper *k, const struct wire_size *s)
 {
 	struct wire_size *now = &k->size;
+	struct list *pos, *tmp;
 	struct winsize ws = {
 		.ws_col = (unsigned short)s->cols,
 		.ws_row = (unsigned short)s->rows,
@@ -45,7 +51,10 @@ size_apply(struct keeper *k, const struct wire_size *s)
 	if (ioctl(k->child.master_fd, TIOCSWINSZ, &ws) < 0)
 		return;
 	*now = *s;
+	display_resize(&k->display);
 	recording_resize(&k->recording, s->cols, s->rows);
+	list_for_each (pos, tmp, &k->viewers)
+		viewer_output_resized(list_entry(pos, struct viewer, node));
 	manager_link_stats_changed(&k->manager);
 }
 
@@ -65,6 +74,13 @@ size_merge(uint32_t policy, struct wire_size *a, const struct wire_size *b)
 	}
 }
 
+/* True if V's size is one of those that the policy looks at. */
+static bool
+size_counts(const struct viewer *v)
+{
+	return (v->flags & VIEWER_MAY_TYPE) && v->size.cols;
+}
+
 void
 size_update(struct keeper *k)
 {
@@ -73,12 +89,12 @@ size_update(struct keeper *k)
 	struct list *pos, *tmp;
 	uint64_t touch = 0;
 
-	if (policy == RESIZE_FIXED)
+	if (policy == RESIZE_FIXED || k->is_size_pinned)
 		return;
 	list_for_each (pos, tmp, &k->viewers) {
 		const struct viewer *v = list_entry(pos, struct viewer, node);
 
-		if (!(v->flags & VIEWER_MAY_TYPE) || v->size.cols == 0)
+		if (!size_counts(v))
 			continue;
 		if (s.cols == 0 ||
 		    (policy == RESIZE_LATEST && v->touch > touch)) {
@@ -93,12 +109,37 @@ size_update(struct keeper *k)
 		size_apply(k, &s);
 }
 
+static void
+size_take(struct keeper *k, struct viewer *v, const struct wire_size *s)
+{
+	if (s->cols || s->rows)
+		v->size = size_valid(s, v->size.cols ? &v->size : &k->size);
+}
+
+void
+size_attach(struct keeper *k, struct viewer *v, const struct wire_size *s)
+{
+	bool is_alone = true;
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &k->viewers) {
+		const struct viewer *o = list_entry(pos, struct viewer, node);
+
+		is_alone = is_alone && (o == v || !size_counts(o));
+	}
+	size_take(k, v, s);
+	if (is_alone && size_counts(v))
+		v->touch = ++k->touches;
+	size_update(k);
+}
+
 void
 size_report(struct keeper *k, struct viewer *v, const struct wire_size *s)
 {
-	if (s->cols == 0 && s->rows == 0)
+	size_take(k, v, s);
+	viewer_output_resized(v);
+	if (!size_counts(v))
 		return;
-	v->size = size_valid(s, v->size.cols ? &v->size : &k->size);
 	v->touch = ++k->touches;
 	size_update(k);
 }
@@ -106,16 +147,30 @@ size_report(struct keeper *k, struct viewer *v, const struct wire_size *s)
 void
 size_touch(struct keeper *k, struct viewer *v)
 {
-	if (v->touch == k->touches || v->size.cols == 0)
+	int64_t now = clock_mono_ms(), typed = k->typed_ms;
+
+	if (v->touch == k->touches)
+		k->typed_ms = now;
+	if (v->touch == k->touches || !size_counts(v) ||
+	    (typed && now - typed < SIZE_CALM_MS))
 		return;
+	k->typed_ms = now;
 	v->touch = ++k->touches;
 	size_update(k);
 }
 
 void
-size_set(struct keeper *k, const struct wire_size *s)
+size_pin(struct keeper *k, const struct wire_size *s)
 {
 	struct wire_size want = size_valid(s, &k->size);
 
+	k->is_size_pinned = true;
 	size_apply(k, &want);
+}
+
+void
+size_unpin(struct keeper *k)
+{
+	k->is_size_pinned = false;
+	size_update(k);
 }

@@ -18,16 +18,26 @@ struct viewer;
 struct wire_size size_valid(
     const struct wire_size *s, const struct wire_size *known);
 
-/* The viewer V sent the size S (with its attach, or later). */
+/*
+ * V has just come, with a terminal of size S (0 for none). Under `latest` that
+ * decides only when nobody else is there whose size counts.
+ */
+void size_attach(struct keeper *k, struct viewer *v, const struct wire_size *s);
+
+/* V's terminal has the size S now. */
 void size_report(struct keeper *k, struct viewer *v, const struct wire_size *s);
 
-/* V typed: under `latest` its size is the terminal's. */
+/*
+ * V typed: under `latest` its size is the terminal's, unless who set that one
+ * typed within the last second.
+ */
 void size_touch(struct keeper *k, struct viewer *v);
 
 /* A viewer left. */
 void size_update(struct keeper *k);
 
-/* An administrator's size: holds until the next viewer's. */
-void size_set(struct keeper *k, const struct wire_size *s);
+/* An administrator's size: holds until size_unpin(). */
+void size_pin(struct keeper *k, const struct wire_size *s);
+void size_unpin(struct keeper *k);
 
 #endif

@@ -1,23 +1,24 @@
 /*
- * What viewers get: replay, live output, the end; see viewer.h. What they send
- * is in viewer_frames.c.
+ * The life of a viewer: attach, turns, end; see viewer.h. What it is sent is in
+ * viewer_output.c, what it sends in viewer_frames.c.
  */
 #include "sessions/keeper/viewer.h"
 
 #include <assert.h>
 #include <event2/event.h>
-#include <stdio.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "screen/query_filter.h"
+#include "screen/screen.h"
 #include "sessions/keeper/keeper.h"
 #include "sessions/keeper/ring.h"
 #include "sessions/keeper/size.h"
 #include "sessions/keeper/viewer_frames.h"
+#include "sessions/keeper/viewer_output.h"
 
 /* Room for some frames in the link's socket; the kernel doubles it. */
 #define VIEWER_SOCKET_BYTES (208 << 10)
@@ -33,11 +34,6 @@
 
 /* From END or DETACH handed over to closing the link ourselves. */
 #define VIEWER_CLOSE_MS 2000
-
-/* A viewer that fell off the ring goes on this far from its end. */
-#define VIEWER_RESYNC_BYTES  (16U << 10)
-#define VIEWER_RESYNC_MS     1000
-#define VIEWER_RESYNC_CREDIT 128
 
 bool
 viewer_is_stuck(const struct viewer *v)
@@ -62,137 +58,11 @@ viewer_write(
 	wire_write_data(&v->wire, stream, iov, n);
 }
 
-static void
-viewer_write_bytes(struct viewer *v, uint8_t *p, size_t n)
-{
-	struct iovec iov = { .iov_base = p, .iov_len = n };
-
-	viewer_write(v, STREAM_OUT, &iov, 1);
-}
-
-static void
-viewer_begin_replay(struct viewer *v, uint64_t from)
-{
-	if (!v->filter)
-		v->filter = xmalloc(sizeof(*v->filter));
-	query_filter_init(v->filter);
-	v->pos = from;
-	v->replay_end = ring_end(v->k->ring);
-}
-
-/*
- * The ring has passed V: ends what its terminal may be in the middle of, says
- * how much is missing and goes on near the end. False when it must wait.
- */
-static bool
-viewer_resync(struct viewer *v)
-{
-	struct ring *ring = v->k->ring;
-	uint64_t end = ring_end(ring), from = ring_start(ring), old = v->pos;
-	int64_t now = clock_mono_ms();
-	char text[VIEWER_RESYNC_CREDIT];
-	int n;
-
-	if (v->credit[STREAM_OUT] < VIEWER_RESYNC_CREDIT)
-		return false;
-	if (v->resync_ms && now - v->resync_ms < VIEWER_RESYNC_MS) {
-		keeper_want_tick(v->k);
-		return false;
-	}
-	if (end - from > VIEWER_RESYNC_BYTES)
-		from = end - VIEWER_RESYNC_BYTES;
-	viewer_begin_replay(v, ring_safe_from(ring, from));
-	v->resync_ms = now;
-	v->resyncs++;
-	n = snprintf(text, sizeof(text),
-	    "\030\033\\\033[0m\r\n[berth: %llu bytes skipped]\r\n",
-	    (unsigned long long)(v->pos - old));
-	viewer_write_bytes(v, (uint8_t *)text, (size_t)n);
-	return true;
-}
-
-/* Sends a frame of the replay; false when there was no room for one. */
-static bool
-viewer_send_replay(struct viewer *v)
-{
-	struct query_filter *f = v->filter;
-	uint64_t left = v->replay_end - v->pos;
-	size_t room = v->credit[STREAM_OUT], n, len = 0;
-	uint8_t *out = keeper_scratch(v->k);
-	struct iovec iov[2];
-
-	n = frame_data_max(v->wire.version);
-	room = room < n ? room : n;
-	if (room < f->n_held || (room == f->n_held && left))
-		return false;
-	if (left == 0) {
-		len = query_filter_finish(f, out);
-		free(take_ptr(v->filter));
-	} else {
-		/* What the filter holds back may come out too. */
-		n = room - f->n_held;
-		n = left < n ? (size_t)left : n;
-		for (int i = 0, k = ring_peek(v->k->ring, v->pos, n, iov);
-		     i < k; i++)
-			len += query_filter_run(
-			    f, iov[i].iov_base, iov[i].iov_len, out + len);
-		v->pos += n;
-	}
-	viewer_write_bytes(v, out, len);
-	return true;
-}
-
-static bool
-viewer_send_live(struct viewer *v)
-{
-	size_t max = v->credit[STREAM_OUT], most;
-	struct iovec iov[2];
-	int n;
-
-	most = frame_data_max(v->wire.version);
-	max = max < most ? max : most;
-	n = ring_peek(v->k->ring, v->pos, max, iov);
-	for (int i = 0; i < n; i++)
-		v->pos += iov[i].iov_len;
-	viewer_write(v, STREAM_OUT, iov, n);
-	return n > 0;
-}
-
-static bool
-viewer_has_data(const struct viewer *v)
-{
-	return v->notice || v->filter || v->pos < ring_end(v->k->ring);
-}
-
 static bool
 viewer_may_send(const struct viewer *v)
 {
 	return !v->is_closing && !v->wire.is_closing && !v->wire.is_broken &&
 	       v->credit[STREAM_OUT] > 0 && link_is_idle(&v->wire.link);
-}
-
-/* What berth itself has to say comes before the first byte of the session. */
-static bool
-viewer_send_notice(struct viewer *v)
-{
-	size_t n = strlen(v->notice);
-
-	if (v->credit[STREAM_OUT] < n)
-		return false;
-	viewer_write_bytes(v, (uint8_t *)v->notice, n);
-	free(take_ptr(v->notice));
-	return true;
-}
-
-/* Sends one frame; false when nothing can be sent now. */
-static bool
-viewer_step(struct viewer *v)
-{
-	if (v->notice)
-		return viewer_send_notice(v);
-	if (v->pos < ring_start(v->k->ring))
-		return viewer_resync(v);
-	return v->filter ? viewer_send_replay(v) : viewer_send_live(v);
 }
 
 void
@@ -203,10 +73,11 @@ viewer_pump(struct viewer *v)
 
 	if (!k->ring || v->is_closing)
 		return;
-	while (viewer_has_data(v) && viewer_may_send(v) &&
-	       frames < VIEWER_TURN_FRAMES && viewer_step(v))
+	viewer_frames_flush_key(v);
+	while (viewer_output_is_due(v) && viewer_may_send(v) &&
+	       frames < VIEWER_TURN_FRAMES && viewer_output_step(v))
 		frames++;
-	if (viewer_has_data(v)) {
+	if (viewer_output_is_due(v)) {
 		if (!v->wait_ms)
 			v->wait_ms = clock_mono_ms();
 		if (frames == VIEWER_TURN_FRAMES && viewer_may_send(v))
@@ -217,6 +88,7 @@ viewer_pump(struct viewer *v)
 	if (!(v->flags & VIEWER_FOLLOW)) {
 		viewer_end(v);
 	} else if (k->is_over) {
+		viewer_output_end(v);
 		viewer_send_exit(v);
 		viewer_end(v);
 	}
@@ -267,14 +139,16 @@ viewer_end(struct viewer *v)
 }
 
 void
-viewer_detach(struct viewer *v, const char *why)
+viewer_detach(struct viewer *v, const char *why, bool is_wish)
 {
 	struct buf b = { 0 };
 
 	if (v->is_closing)
 		return;
+	viewer_output_end(v);
 	buf_put_str(&b, why);
-	wire_send_buf(&v->wire, FRAME_DETACH, 0, 0, &b);
+	wire_send_buf(
+	    &v->wire, FRAME_DETACH, is_wish && v->wire.version >= 2, 0, &b);
 	buf_release(&b);
 	viewer_begin_close(v);
 }
@@ -316,6 +190,19 @@ viewer_on_idle(struct wire *w)
 	pipes_pump(&v->k->pipes);
 }
 
+/* Who is there belongs into the recording of what they see. */
+static void
+viewer_mark(const struct viewer *v, const char *what)
+{
+	autofree char *text = NULL;
+
+	if (!v->identity || !(v->flags & VIEWER_FOLLOW) ||
+	    v == v->k->bound_viewer)
+		return;
+	text = xasprintf("%s %s", v->identity, what);
+	recording_marker(&v->k->recording, text);
+}
+
 /* The link of a bound session's client is the session's life. */
 static void
 viewer_lost_client(struct keeper *k)
@@ -346,6 +233,7 @@ viewer_on_close(struct wire *w, int rc)
 		log_debug(
 		    "viewer_link_error", "error", strerrordesc_np(-rc), NULL);
 	manager_link_left(&k->manager, &left);
+	viewer_mark(v, "left");
 	viewer_free(v);
 	if (was_bound)
 		viewer_lost_client(k);
@@ -365,44 +253,22 @@ viewer_free(struct viewer *v)
 		k->bound_viewer = NULL;
 	input_source_release(&k->input, &v->input);
 	wire_release(&v->wire);
-	free(v->filter);
+	viewer_output_release(v);
 	free(v->label);
-	free(v->notice);
+	free(v->identity);
 	free(v);
 }
 
-/*
- * The oldest quarter of a full ring is left out: while the replay goes out, a
- * flood would overtake a viewer that began at the very end.
- */
-static uint64_t
-viewer_replay_start(const struct ring *ring)
-{
-	uint64_t end = ring_end(ring), from = ring_start(ring);
-	uint64_t most = ring_cap(ring) - ring_cap(ring) / 4;
-
-	if (end - from > most)
-		from = end - most;
-	return ring_safe_from(ring, from);
-}
-
-/* Where V begins: from the start of a bound session, else as it asked. */
+/* An application that fills the screen is asked to draw it. */
 static void
-viewer_place(struct viewer *v, const struct wire_viewer *spec)
+viewer_wake_application(struct viewer *v, const struct wire_size *before)
 {
-	struct ring *ring = v->k->ring;
+	struct keeper *k = v->k;
 
-	if (!ring)
-		return;
-	v->pos = ring_end(ring);
-	if (v == v->k->bound_viewer)
-		v->pos = 0;
-	else if (v->flags & VIEWER_RAW_TAIL)
-		viewer_begin_replay(
-		    v, ring_safe_lines(ring,
-			   spec->tail_lines ? spec->tail_lines : UINT32_MAX));
-	else if (v->flags & VIEWER_REPLAY)
-		viewer_begin_replay(v, viewer_replay_start(ring));
+	if (k->display.screen && screen_is_alternate(k->display.screen) &&
+	    (v->flags & VIEWER_MAY_TYPE) && before->cols == k->size.cols &&
+	    before->rows == k->size.rows)
+		child_signal(&k->child, SIGWINCH);
 }
 
 void
@@ -414,6 +280,7 @@ viewer_attach(struct keeper *k, const struct wire_viewer *spec, int fd)
 		.on_idle = viewer_on_idle,
 	};
 	struct viewer *v = xcalloc(1, sizeof(*v));
+	struct wire_size before = k->size;
 	int size = VIEWER_SOCKET_BYTES;
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -421,8 +288,12 @@ viewer_attach(struct keeper *k, const struct wire_viewer *spec, int fd)
 	v->attachment = spec->attachment;
 	v->flags = spec->flags;
 	v->label = spec->label ? xstrdup(spec->label) : NULL;
-	if (spec->notice && spec->notice[0] && k->ring)
-		v->notice = xasprintf("[berth: %s]\r\n", spec->notice);
+	v->identity = spec->identity ? xstrdup(spec->identity) : NULL;
+	if (spec->notice && spec->notice[0] && k->ring) {
+		buf_put(&v->out, "[berth: ", 8);
+		buf_put(&v->out, spec->notice, strlen(spec->notice));
+		buf_put(&v->out, "]\r\n", 3);
+	}
 	list_append(&k->viewers, &v->node);
 	k->n_viewers++;
 	if (keeper_has(k, LAUNCH_BOUND) && !k->had_viewer) {
@@ -432,8 +303,10 @@ viewer_attach(struct keeper *k, const struct wire_viewer *spec, int fd)
 	wire_init(&v->wire, k->base, fd, &handler, v);
 	v->wire.version = frame_version(spec->version);
 	viewer_frames_init(v);
-	viewer_place(v, spec);
-	size_report(k, v, &spec->size);
+	size_attach(k, v, &spec->size);
+	viewer_output_begin(v, spec);
+	viewer_wake_application(v, &before);
+	viewer_mark(v, "joined");
 	/* The leader of a bound pipe session may have ended already. */
 	if (k->state == STATE_EXITED && keeper_is_bound_pipe(k))
 		viewer_send_exit(v);

@@ -1,8 +1,8 @@
 /*
- * A viewer: its link, its place in the ring, its credit, its role. It gets the
- * replay, then live output from exactly the next byte; when the ring has passed
- * it, it is told how much it missed and goes on near the end. What it may not
- * do is refused here.
+ * A viewer: its link, its place in the ring, its credit, its role. What it may
+ * not do is refused here (viewer_frames.c); what it is sent is composed in
+ * viewer_output.c: a repaint or a replay, then live output from exactly the next
+ * byte, or a picture when its terminal has another size.
  */
 #ifndef SESSIONS_KEEPER_VIEWER_H
 #define SESSIONS_KEEPER_VIEWER_H
@@ -10,13 +10,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/list.h"
+#include "sessions/keeper/detach_key.h"
 #include "sessions/keeper/input.h"
 #include "sessions/wire/messages.h"
 #include "sessions/wire/wire.h"
 
 struct keeper;
+struct picture;
 struct query_filter;
+
+enum viewer_show {
+	SHOW_LIVE,   /* the bytes of the ring from `pos` on */
+	SHOW_REPLAY, /* the same through the filter, up to `replay_end` */
+	SHOW_JOIN,   /* the history from `next_line` on, then the screen */
+	SHOW_PICTURE /* the screen, whatever the size of its terminal */
+};
 
 struct viewer {
 	struct list node; /* in keeper.viewers */
@@ -25,16 +35,33 @@ struct viewer {
 	uint64_t attachment;
 	uint32_t flags;        /* enum wire_viewer_flags */
 	char *label;           /* the manager's, or NULL */
-	char *notice;          /* to be printed first, or NULL */
 	struct wire_size size; /* as last sent, 0 for unknown */
 	uint64_t touch; /* when it last sent a size or typed, see size.h */
+	char *identity; /* for the recording's markers, or NULL */
 	struct input_source input;
+	struct detach_key_scan detach_key;
+	int64_t key_ms;     /* when a part of a key was held back */
+	uint32_t n_unnamed; /* bytes typed, not yet passed on or dropped */
 	uint32_t credit[STREAM_COUNT]; /* what it granted us */
 	uint32_t window;               /* input that it may still send */
 	uint32_t owed;                 /* input taken, not yet granted again */
-	uint64_t pos;                  /* the next byte of the ring */
-	uint64_t replay_end;           /* up to here through the filter */
-	struct query_filter *filter;   /* NULL when live */
+
+	enum viewer_show show;
+	struct buf out;              /* composed, to be sent before all else */
+	uint64_t pos;                /* the next byte of the ring */
+	uint64_t replay_end;         /* up to here through the filter */
+	struct query_filter *filter; /* in SHOW_REPLAY */
+	uint64_t next_line; /* of the history: the first that it lacks */
+	uint64_t n_lines; /* of it that were sent since the screen was empty */
+	struct picture *picture; /* made when first needed */
+	uint64_t painted_pos;    /* what of the ring the picture shows */
+	int64_t painted_ms;
+	bool is_stale; /* the size changed: another way to show it is due */
+	uint64_t stale_pos; /* since this place in the ring */
+	int64_t stale_ms;   /* since when */
+	bool is_skipping;   /* to the end of a control string that it lacks */
+	bool is_shown;      /* its terminal shows the screen */
+
 	int64_t wait_ms; /* data waits and nothing moves since; 0 = it moves */
 	int64_t resync_ms; /* of the last one, 0 = never */
 	int64_t close_ms;  /* when to close whether it has read all or not */
@@ -67,8 +94,11 @@ void viewer_send_exit(struct viewer *v);
 /* Sends END; V is closed when it has read all or stopped reading. */
 void viewer_end(struct viewer *v);
 
-/* Sends FRAME_DETACH with WHY and closes soon. */
-void viewer_detach(struct viewer *v, const char *why);
+/*
+ * Gives its terminal back, sends FRAME_DETACH with WHY and closes soon. IS_WISH:
+ * it asked for it.
+ */
+void viewer_detach(struct viewer *v, const char *why, bool is_wish);
 
 /* Closes what has waited too long; asks for another tick while any waits. */
 void viewer_tick_all(struct keeper *k);

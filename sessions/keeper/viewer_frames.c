@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "sessions/keeper/keeper.h"
@@ -17,6 +19,9 @@
 
 /* A peer that does not read its credit gets no more of it. */
 #define VIEWER_GRANT_PENDING_MAX (64U << 10)
+
+/* A lone Escape is not held back for longer. */
+#define VIEWER_KEY_MS 30
 
 /* No peer needs more outstanding than this. */
 #define VIEWER_CREDIT_MAX (1U << 30)
@@ -57,29 +62,101 @@ viewer_frames_on_taken(struct input_source *s, size_t n)
 void
 viewer_frames_init(struct viewer *v)
 {
+	static const struct wire_detach_key none = { 0 };
+
 	input_source_init(&v->input, viewer_frames_on_taken);
+	/* A private terminal goes with its client: there is no leaving it. */
+	detach_key_init(&v->detach_key,
+	    v->k->display.screen ? &v->k->launch.detach_key : &none);
 	viewer_frames_send_credit(v, FRAME_WINDOW);
 }
 
+/* A window that comes to the front says so by itself, nobody typed. */
+static bool
+viewer_frames_is_focus(const struct frame *f)
+{
+	return f->len == 3 && (memcmp(f->data, "\033[I", 3) == 0 ||
+				  memcmp(f->data, "\033[O", 3) == 0);
+}
+
+/* N bytes of what V typed are not for the program, or may not go there. */
+static void
+viewer_frames_drop(struct viewer *v, uint32_t n)
+{
+	v->owed += n;
+	viewer_frames_grant(v);
+}
+
+static void
+viewer_frames_type(struct viewer *v, const uint8_t *p, size_t n)
+{
+	struct keeper *k = v->k;
+
+	v->n_unnamed -= (uint32_t)n;
+	if (!(v->flags & VIEWER_MAY_TYPE) || k->state == STATE_EXITED) {
+		viewer_frames_drop(v, (uint32_t)n);
+		return;
+	}
+	v->bytes_in += n;
+	input_push(&k->input, &v->input, p, n);
+	manager_link_stats_changed(&k->manager);
+}
+
+/* Passes on what was typed but for the detach key, which is for everybody. */
 static int
 viewer_frames_data(struct viewer *v, const struct frame *f)
 {
-	struct keeper *k = v->k;
+	struct detach_key_step step;
+	size_t at = 0;
 
 	if (f->arg != STREAM_IN || f->len > FRAME_DATA_MAX ||
 	    f->len > v->window)
 		return -EPROTO;
 	v->window -= (uint32_t)f->len;
-	if (!(v->flags & VIEWER_MAY_TYPE) || k->state == STATE_EXITED) {
-		v->owed += (uint32_t)f->len;
-		viewer_frames_grant(v);
-		return 0;
+	v->n_unnamed += (uint32_t)f->len;
+	if ((v->flags & VIEWER_MAY_TYPE) && !viewer_frames_is_focus(f))
+		size_touch(v->k, v);
+	while (at < f->len) {
+		detach_key_step(
+		    &v->detach_key, f->data + at, f->len - at, &step);
+		at += step.used;
+		viewer_frames_type(v, step.p, step.n);
+		if (step.is_pressed) {
+			viewer_detach(v, "detached", true);
+			return 0;
+		}
 	}
-	v->bytes_in += f->len;
-	size_touch(k, v);
-	input_push(&k->input, &v->input, f->data, f->len);
-	manager_link_stats_changed(&k->manager);
+	v->key_ms = 0;
+	switch (detach_key_waits(&v->detach_key)) {
+	case DETACH_KEY_HOLDS_NONE:
+		viewer_frames_drop(v, v->n_unnamed);
+		v->n_unnamed = 0;
+		break;
+	case DETACH_KEY_HOLDS_PART:
+		v->key_ms = clock_mono_ms();
+		keeper_want_pump_in(v->k, VIEWER_KEY_MS);
+		break;
+	case DETACH_KEY_HOLDS_FIRST:
+		break;
+	}
 	return 0;
+}
+
+void
+viewer_frames_flush_key(struct viewer *v)
+{
+	const uint8_t *p;
+	size_t n;
+
+	if (!v->key_ms || v->is_closing)
+		return;
+	if (clock_mono_ms() - v->key_ms < VIEWER_KEY_MS) {
+		keeper_want_pump_in(v->k, VIEWER_KEY_MS);
+		return;
+	}
+	v->key_ms = 0;
+	n = detach_key_flush(&v->detach_key, &p);
+	viewer_frames_type(v, p, n);
 }
 
 static int
@@ -148,8 +225,7 @@ viewer_frames_resize(struct viewer *v, const struct frame *f)
 
 	if (rc < 0)
 		return rc;
-	if (v->flags & VIEWER_MAY_TYPE)
-		size_report(v->k, v, &s);
+	size_report(v->k, v, &s);
 	return 0;
 }
 
@@ -173,6 +249,16 @@ viewer_frames_break(struct viewer *v, const struct frame *f)
 	return 0;
 }
 
+/* It leaves by itself, and wants its terminal back first. */
+static int
+viewer_frames_detach(struct viewer *v, const struct frame *f)
+{
+	if (f->len)
+		return -EPROTO;
+	viewer_detach(v, "detached", true);
+	return 0;
+}
+
 static const struct {
 	uint8_t type;
 	int (*handle)(struct viewer *v, const struct frame *f);
@@ -183,6 +269,7 @@ static const struct {
 	{ FRAME_RESIZE, viewer_frames_resize },
 	{ FRAME_SIGNAL, viewer_frames_signal },
 	{ FRAME_BREAK, viewer_frames_break },
+	{ FRAME_DETACH, viewer_frames_detach },
 	{ FRAME_BORROW, viewer_frames_borrow },
 	{ FRAME_BORROWED, viewer_frames_borrowed },
 };

@@ -19,4 +19,7 @@ void viewer_frames_grant(struct viewer *v);
 /* The wire's handler; its owner is the struct viewer. */
 void viewer_frames_on_frame(struct wire *w, const struct frame *f);
 
+/* Passes on the part of a key whose rest did not come in time. */
+void viewer_frames_flush_key(struct viewer *v);
+
 #endif

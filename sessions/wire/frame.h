@@ -68,7 +68,10 @@ enum frame_type {
 	FRAME_BREAK,
 	/* viewer to keeper; u32 length in ms (RFC 4335) */
 	FRAME_DETACH,
-	/* keeper to viewer; str why. Nothing follows, the session goes on */
+	/*
+	 * keeper to viewer; str why. Nothing follows, the session goes on. 2:
+	 * arg 1 when the viewer wished it; viewer to keeper: nothing; that wish
+	 */
 	FRAME_EXIT,
 	/* keeper to viewer; struct wire_exit. How the process ended */
 	FRAME_END,

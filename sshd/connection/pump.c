@@ -89,7 +89,13 @@ pump_take_detach(struct chan *c, const struct frame *f)
 	reader_str_into(&r, why, sizeof(why));
 	if (!reader_done(&r))
 		return -EPROTO;
-	chan_fail(c, why[0] ? why : "detached");
+	if (f->arg == 1) {
+		/* As the user wished: that is no failure. */
+		chan_say(c, why);
+		c->has_exit = c->has_end = true;
+	} else {
+		chan_fail(c, why[0] ? why : "detached");
+	}
 	return 0;
 }
 

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-
 #include "screen/query_filter.h"
 #include "screen/screen.h"
 #include "screen/state.h"
@@ -174,7 +173,7 @@ repaint_check(const struct repaint_input *in)
 	struct screen *x = repaint_screen(in->cols, in->rows);
 	struct screen *fresh = repaint_screen(in->cols, in->rows);
 	struct screen *dirty = repaint_screen(in->cols, in->rows);
-	struct buf all = { 0 }, paint = { 0 };
+	struct buf all = { 0 }, paint = { 0 }, prologue = { 0 };
 	bool is_executed;
 
 	screen_write(x, in->x, in->n_x);
@@ -187,7 +186,8 @@ repaint_check(const struct repaint_input *in)
 	repaint_check_quiet(&all);
 	screen_write(fresh, buf_head(&all), buf_len(&all));
 	screen_write(dirty, in->y, in->n_y);
-	screen_write(dirty, "\030\033\\", 3);
+	screen_prologue(0, &prologue);
+	screen_write(dirty, buf_head(&prologue), buf_len(&prologue));
 	screen_write(dirty, buf_head(&paint), buf_len(&paint));
 	repaint_check_same(in, x, fresh, 0);
 	repaint_check_same(in, x, dirty, SCREEN_EQUAL_NO_PREFERENCES);
@@ -202,6 +202,7 @@ repaint_check(const struct repaint_input *in)
 	repaint_check_unknown(dirty);
 	buf_release(&all);
 	buf_release(&paint);
+	buf_release(&prologue);
 	screen_free(x);
 	screen_free(fresh);
 	screen_free(dirty);
