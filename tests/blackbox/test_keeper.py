@@ -405,7 +405,7 @@ def test_B14_sizes_are_clamped_and_zero_erases_nothing(keeper):
 
 
 @pytest.mark.parametrize("policy,want", (
-    (kf.LATEST, "24 80"), (kf.SMALLEST, "24 80"), (kf.LARGEST, "40 120"),
+    (kf.LATEST, "40 120"), (kf.SMALLEST, "24 80"), (kf.LARGEST, "40 120"),
     (kf.FIRST, "40 120"), (kf.FIXED, "10 20")))
 def test_A11_the_size_follows_the_policy(keeper, policy, want):
     k = keeper(sh("stty -echo; while read x; do stty size; done"),
@@ -419,6 +419,21 @@ def test_A11_the_size_follows_the_policy(keeper, policy, want):
     k.wait(kf.VIEWER_GONE)
     k.ask(kf.INPUT, payload=b"\n")
     a.wait_for("10 20" if policy == kf.FIXED else "40 120")
+
+
+def test_A11_latest_is_who_typed_last_and_does_not_flap(keeper):
+    """Who types takes the size over, unless its owner has just typed."""
+    k = keeper(sh("stty -echo; while read x; do stty size; done"),
+               policy=kf.LATEST, cols=20, rows=10)
+    a = k.attach(cols=120, rows=40)
+    b = k.attach(cols=80, rows=24)
+    b.type("\n")
+    b.wait_for("24 80\r\n")
+    a.type("\n")
+    b.wait(lambda: b.out[kf.OUT].count(b"24 80\r\n") == 2)
+    time.sleep(1.1)  # b is silent for a second
+    a.type("\n")
+    a.wait_for("40 120\r\n")
 
 
 def test_A12_a_viewer_without_the_role_changes_nothing(keeper):

@@ -193,7 +193,7 @@ def test_a_fixed_size_is_that_of_new_sessions(fresh, box):
     srv = fresh(session__resize="fixed 120x40")
     term = srv.term(box, cols=80, rows=24)
     term.send("stty size\r")
-    term.expect(rb"40 120\r\n")
+    term.expect(rb"40 120")
 
 
 # ---- the key of berth attach --------------------------------------------------
