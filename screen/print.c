@@ -137,6 +137,14 @@ print_join(struct screen *s, uint32_t c)
 		at->ch = ch;
 }
 
+/* True when a character pushes others aside: in IRM, between the margins. */
+static bool
+print_inserts(const struct screen *s, unsigned limit)
+{
+	return mode_is_on(s, MODE_INSERT) && s->cursor.col >= s->left &&
+	       limit == s->right + 1u;
+}
+
 static void
 print_narrow(struct screen *s, uint32_t c)
 {
@@ -146,7 +154,7 @@ print_narrow(struct screen *s, uint32_t c)
 	print_settle(s);
 	limit = print_limit(s);
 	col = s->cursor.col;
-	if (mode_is_on(s, MODE_INSERT) && limit == s->right + 1u)
+	if (print_inserts(s, limit))
 		buffer_insert_cells(s, s->cursor.row, col, 1);
 	r = buffer_at(s, s->cursor.row);
 	row_split(r, s->cols, col);
@@ -174,7 +182,7 @@ print_wide(struct screen *s, uint32_t c)
 			return;
 	}
 	col = s->cursor.col;
-	if (mode_is_on(s, MODE_INSERT) && limit == s->right + 1u)
+	if (print_inserts(s, limit))
 		buffer_insert_cells(s, s->cursor.row, col, 2);
 	r = buffer_at(s, s->cursor.row);
 	row_split(r, s->cols, col);
