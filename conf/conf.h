@@ -41,6 +41,11 @@ enum conf_on_shutdown {
 	CONF_SHUTDOWN_KEEP,
 	CONF_SHUTDOWN_KILL
 };
+enum conf_sftp_mode {
+	CONF_SFTP_RW,
+	CONF_SFTP_RO,
+	CONF_SFTP_OFF
+};
 enum conf_on_error {
 	CONF_ON_ERROR_CONTINUE,
 	CONF_ON_ERROR_STOP
@@ -93,7 +98,11 @@ struct conf {
 	struct {
 		char *dir;
 		char *user;
+		char *sftp_server; /* absolute path, as a sandbox sees it */
 	} sandbox;
+	struct {
+		enum conf_sftp_mode mode;
+	} sftp;
 	struct {
 		char *shell; /* absolute path, found at load time if unset */
 		uint64_t buffer_bytes;

@@ -71,6 +71,25 @@ option_default_shell(const struct option *o, const struct conf *c)
 	    access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh");
 }
 
+/* Where distributions put it; the first one when it is not installed. */
+static char *
+option_default_sftp_server(const struct option *o, const struct conf *c)
+{
+	static const char *const usual[] = {
+		"/usr/lib/openssh/sftp-server",
+		"/usr/libexec/openssh/sftp-server",
+		"/usr/lib/ssh/sftp-server",
+	};
+
+	(void)o;
+	(void)c;
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+		if (access(usual[i], X_OK) == 0)
+			return xstrdup(usual[i]);
+	}
+	return xstrdup(usual[0]);
+}
+
 #define FIELD(f) offsetof(struct conf, f)
 
 /* clang-format off */
@@ -144,6 +163,15 @@ static const struct option options_table[] = {
 { "sandbox", "user", OPTION_NAME, FIELD(sandbox.user), 0, 0,
 	"berth-box", NULL, "user",
 	"Who runs local sandboxes when berthd is root." },
+{ "sandbox", "sftp_server", OPTION_PATH, FIELD(sandbox.sftp_server), 0, 0,
+	"/usr/lib/openssh/sftp-server or where else it is",
+	option_default_sftp_server, "path",
+	"OpenSSH's sftp-server, as the sandbox sees it." },
+
+{ "sftp", "mode", OPTION_WORD, FIELD(sftp.mode), 0, 0,
+	"rw", NULL, "rw, ro, off",
+	"File transfer by sftp, and by scp over it: to read and write, only to "
+	"read, or not at all. Commands (scp -O, rsync, git) are not meant." },
 
 { "session", "shell", OPTION_PATH, FIELD(session.shell), 0, 0,
 	"/bin/bash, else /bin/sh", option_default_shell, "path",

@@ -31,7 +31,7 @@
 
 static struct {
 	char dir[900];
-	char user[64], shell[256];
+	char user[64], shell[256], sftp_server[256];
 	uid_t uid;
 	gid_t gid;
 	bool must_setuid;
@@ -113,11 +113,15 @@ local_init(const struct conf *c, struct err *e)
 		return err_set(e, -EINVAL,
 		    "sandbox.dir: %s is not an absolute path", c->sandbox.dir);
 	if (strlen(c->sandbox.dir) >= sizeof(local.dir) ||
-	    strlen(c->session.shell) >= sizeof(local.shell))
+	    strlen(c->session.shell) >= sizeof(local.shell) ||
+	    strlen(c->sandbox.sftp_server) >= sizeof(local.sftp_server))
 		return err_set(e, -ENAMETOOLONG,
-		    "sandbox.dir or session.shell is too long");
+		    "sandbox.dir, sandbox.sftp_server or session.shell is too "
+		    "long");
 	snprintf(local.dir, sizeof(local.dir), "%s", c->sandbox.dir);
 	snprintf(local.shell, sizeof(local.shell), "%s", c->session.shell);
+	snprintf(local.sftp_server, sizeof(local.sftp_server), "%s",
+	    c->sandbox.sftp_server);
 	rc = local_find_user(geteuid() == 0 ? c->sandbox.user : NULL, e);
 	if (rc == 0 && local.must_setuid)
 		local_warn_closed_parent();
@@ -266,6 +270,9 @@ local_exec(const char *name, struct sandbox_place *out, struct err *e)
 	    place.workspace, sizeof(place.workspace), "%s/%s", local.dir, name);
 	snprintf(place.user, sizeof(place.user), "%s", local.user);
 	snprintf(place.shell, sizeof(place.shell), "%s", local.shell);
+	snprintf(place.sftp_server, sizeof(place.sftp_server), "%s",
+	    local.sftp_server);
+	place.has_sftp_server = access(local.sftp_server, X_OK) == 0;
 	*out = place;
 	return 0;
 }

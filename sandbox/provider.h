@@ -34,6 +34,8 @@ enum sandbox_capability {
 struct sandbox_place {
 	char workspace[1024]; /* absolute; cwd and HOME */
 	char user[64], shell[256];
+	char sftp_server[256]; /* absolute path; it may be missing */
+	bool has_sftp_server;
 	uid_t uid;
 	gid_t gid;
 	bool must_setuid; /* the keeper becomes uid/gid before exec */

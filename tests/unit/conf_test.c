@@ -117,6 +117,8 @@ every_default_of_the_contract_is_in_the_table(void **state)
 		{ "access.default_template", "local" },
 		{ "sandbox.dir", NULL },
 		{ "sandbox.user", "berth-box" },
+		{ "sandbox.sftp_server", NULL },
+		{ "sftp.mode", "rw" },
 		{ "session.shell", NULL },
 		{ "session.buffer", "1M" },
 		{ "session.replay", "screen" },

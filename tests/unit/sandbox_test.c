@@ -42,6 +42,7 @@ setup(void **state)
 	f->conf.sandbox.dir = f->dir;
 	f->conf.sandbox.user = xstrdup(SOME_USER);
 	f->conf.session.shell = xstrdup("/bin/sh");
+	f->conf.sandbox.sftp_server = xstrdup("/bin/false");
 	if (sandbox_init(&f->conf, &e) < 0)
 		fail_msg("sandbox_init: %s", e.msg);
 	f->local = sandbox_find("local", &e);
@@ -59,6 +60,7 @@ teardown(void **state)
 	assert_int_equal(rmdir(f->top), 0);
 	free(f->conf.sandbox.user);
 	free(f->conf.session.shell);
+	free(f->conf.sandbox.sftp_server);
 	free(f);
 	return 0;
 }
