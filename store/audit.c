@@ -20,3 +20,18 @@ store_audit(struct store *s, const char *event, const char *identity,
 
 	store_queue(s, AUDIT_INSERT, v, ARRAY_LEN(v));
 }
+
+void
+store_audit_session(struct store *s, const char *event, const char *sandbox,
+    const char *session_id, const char *detail)
+{
+	const struct store_value v[] = {
+		store_int(":t_ms", clock_wall_ms()),
+		store_text(":event", event),
+		store_text(":sandbox", sandbox),
+		store_text(":session_id", session_id),
+		store_opt_text(":detail", detail),
+	};
+
+	store_queue(s, AUDIT_SESSION, v, ARRAY_LEN(v));
+}

@@ -12,6 +12,14 @@
 
 #define SESSION_IS_LIVE "status IN ('creating', 'running')"
 
+/* Who was attached to :session_id first: a private process has nobody else. */
+#define SESSION_FIRST                                         \
+	"(SELECT min(id) FROM attachment WHERE session_id = " \
+	":session_id)"
+
+/* A term of the index transfer_unsettled, word for word. */
+#define TRANSFER_IS_UNSETTLED "status IN ('open', 'failed')"
+
 #define RECORDING_COLUMNS                                                   \
 	"SELECT id, session_id, sandbox, name, path, format, state, bytes," \
 	" duration_ms, started_ms, finished_ms, gaps FROM recording "
@@ -153,6 +161,45 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 	    " sandbox, session_id, detail)"
 	    " VALUES (:t_ms, :event, :identity, :remote_addr, :sandbox,"
 	    " :session_id, :detail)" },
+	[AUDIT_SESSION] = { "audit_session",
+	    "INSERT INTO audit (t_ms, event, identity, remote_addr,"
+	    " sandbox, session_id, detail)"
+	    " SELECT :t_ms, :event, a.identity, a.remote_addr, :sandbox,"
+	    " :session_id, :detail"
+	    " FROM (SELECT 1) LEFT JOIN attachment a"
+	    " ON a.id = " SESSION_FIRST },
+
+	[TRANSFER_INSERT] = { "transfer_insert",
+	    "INSERT INTO transfer (session_id, identity, direction, path,"
+	    " bytes, started_ms, finished_ms, status)"
+	    " SELECT :session_id, coalesce(a.identity, ''), :direction,"
+	    " :path, :bytes, :started_ms, :finished_ms, :status"
+	    " FROM (SELECT 1) LEFT JOIN attachment a"
+	    " ON a.id = " SESSION_FIRST },
+	[TRANSFER_FINISH] = { "transfer_finish",
+	    "UPDATE transfer SET status = :status, bytes = :bytes,"
+	    " finished_ms = :finished_ms,"
+	    " direction = CASE WHEN :bytes > 0 THEN :direction"
+	    " ELSE direction END"
+	    " WHERE id = (SELECT id FROM transfer"
+	    " WHERE session_id = :session_id AND path = :path"
+	    " AND " TRANSFER_IS_UNSETTLED " ORDER BY status = 'failed',"
+	    " CASE status WHEN 'failed' THEN -id ELSE id END LIMIT 1)" },
+	[TRANSFER_FAILED] = { "transfer_failed",
+	    "UPDATE transfer SET status = 'failed', finished_ms = :now_ms"
+	    " WHERE status = 'open' AND id = (SELECT max(id) FROM transfer"
+	    " WHERE session_id = :session_id)" },
+	[TRANSFER_END_AUDIT] = { "transfer_end_audit",
+	    "INSERT INTO audit (t_ms, event, identity, sandbox, session_id,"
+	    " detail)"
+	    " SELECT :now_ms, 'transfer', identity, :sandbox, session_id,"
+	    " CASE status WHEN 'open' THEN 'cut' ELSE status END || ' ' ||"
+	    " direction || ' ' || bytes || ' bytes: ' || path FROM transfer"
+	    " WHERE session_id = :session_id AND " TRANSFER_IS_UNSETTLED
+	    " ORDER BY id" },
+	[TRANSFER_END] = { "transfer_end",
+	    "UPDATE transfer SET status = 'cut', finished_ms = :now_ms"
+	    " WHERE session_id = :session_id AND status = 'open'" },
 };
 
 const struct statement_row *

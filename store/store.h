@@ -235,4 +235,38 @@ void store_audit(struct store *s, const char *event, const char *identity,
     const char *remote_addr, const char *sandbox, const char *session_id,
     const char *detail);
 
+/* Queued: the same with identity and address of who was attached first. */
+void store_audit_session(struct store *s, const char *event,
+    const char *sandbox, const char *session_id, const char *detail);
+
+/* ---- transfer.c -------------------------------------------------------- */
+
+struct store_transfer {
+	const char *session_id, *path;
+	bool is_in;
+	uint64_t bytes;
+	int64_t started_ms, finished_ms; /* 0 = NULL */
+	const char *status; /* open, done, failed, cut, unknown or more */
+};
+
+/* Queued. The identity is that of who was attached to the session first. */
+void store_transfer_insert(struct store *s, const struct store_transfer *r);
+
+/*
+ * Queued: the oldest open row of that session and path gets what R says, or
+ * else the latest failed one. Without bytes the direction stays as it was.
+ */
+void store_transfer_finish(struct store *s, const struct store_transfer *r);
+
+/* Queued: the latest row of the session, if it is open, has failed. */
+void store_transfer_failed(
+    struct store *s, const char *session_id, int64_t now_ms);
+
+/*
+ * Queued, at a session's end: its open rows are cut; they and the failed ones
+ * get their audit event.
+ */
+void store_transfer_end(struct store *s, const char *sandbox,
+    const char *session_id, int64_t now_ms);
+
 #endif
