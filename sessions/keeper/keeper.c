@@ -22,7 +22,7 @@
 /* A bound session whose client does not come is stopped after this. */
 #define KEEPER_CLIENT_MS 10000
 
-/* So long an end that could not be saved waits for a new manager. */
+/* So long what is saved nowhere, an end or a log, waits for a new manager. */
 #define KEEPER_ORPHAN_MS 60000
 
 static void
@@ -291,6 +291,7 @@ keeper_report(struct keeper *k)
 	keeper_stats(k, &k->exited.stats);
 	k->exited.rec_state = recording_state(&k->recording);
 	k->is_saved = state_save(k) == 0;
+	log_lines_flush(&k->log);
 	manager_link_exited(&k->manager);
 }
 
@@ -311,8 +312,12 @@ keeper_may_go(const struct keeper *k)
 		return false;
 	if (k->is_released)
 		return true;
-	return !m->wire && (k->is_saved || m->listen_fd < 0 ||
-			       clock_mono_ms() - alone_ms > KEEPER_ORPHAN_MS);
+	if (m->wire)
+		return false;
+	if (k->is_saved && !log_lines_are_waiting(&k->log))
+		return true;
+	return m->listen_fd < 0 ||
+	       clock_mono_ms() - alone_ms > KEEPER_ORPHAN_MS;
 }
 
 void
@@ -377,6 +382,7 @@ keeper_new(int manager_fd, int lock_fd, int listen_fd, const struct drop *d)
 	input_init(&k->input, k->base);
 	recording_init(&k->recording, k, -1);
 	stop_init(&k->stop, k);
+	log_lines_init(&k->log, k);
 	manager_link_init(&k->manager, k, manager_fd, listen_fd);
 	return k;
 }
@@ -399,6 +405,7 @@ keeper_free(struct keeper *k)
 	output_release(&k->output);
 	display_release(&k->display);
 	pipes_release(&k->pipes);
+	log_lines_release(&k->log);
 	input_release(&k->input);
 	recording_release(&k->recording);
 	child_release(&k->child);

@@ -15,6 +15,7 @@
 #include "sessions/keeper/display.h"
 #include "sessions/keeper/drop.h"
 #include "sessions/keeper/input.h"
+#include "sessions/keeper/log_lines.h"
 #include "sessions/keeper/manager_link.h"
 #include "sessions/keeper/output.h"
 #include "sessions/keeper/pipes.h"
@@ -53,6 +54,7 @@ struct keeper {
 	struct display display; /* the model of the terminal */
 	struct output output;   /* PTY or lingering pipes to the ring */
 	struct pipes pipes;     /* bound pipes to the one viewer */
+	struct log_lines log;   /* of LAUNCH_LOG_STDERR */
 	struct input input;
 	struct recording recording;
 	struct stop stop;

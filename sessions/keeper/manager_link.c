@@ -238,6 +238,7 @@ manager_link_take(struct manager_link *m, const struct wire_take *take)
 	m->n_left = 0;
 	manager_link_send_viewers(m);
 	manager_link_tell_viewers(m);
+	log_lines_flush(&m->k->log);
 	if (m->k->is_reported)
 		manager_link_exited(m);
 }

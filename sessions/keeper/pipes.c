@@ -16,6 +16,11 @@
 /* The kernel's own 64 KiB make writer and reader take turns too often. */
 #define PIPES_SIZE (256 << 10)
 
+/* What a pipe of the usual size holds at most, at its end. */
+#define PIPES_LOG_READS 16
+
+static bool pipes_move(struct pipes *p, int i, bool may_end);
+
 static const enum frame_stream pipes_stream[] = { STREAM_OUT, STREAM_ERR };
 
 static void
@@ -28,11 +33,23 @@ pipes_end_fd(struct pipes *p, int i)
 	p->is_reading[i] = false;
 }
 
+/* Stderr that is a log is the manager's, whatever the client takes. */
+static bool
+pipes_is_log(const struct pipes *p, int i)
+{
+	return i == 1 && keeper_has(p->k, LAUNCH_LOG_STDERR);
+}
+
 void
 pipes_finish(struct pipes *p)
 {
 	if (!p->k)
 		return;
+	/* Its writer has ended: what it said last is all there. */
+	for (int n = 0; pipes_is_log(p, 1) && n < PIPES_LOG_READS; n++) {
+		if (p->fd[1] < 0 || !pipes_move(p, 1, true))
+			break;
+	}
 	pipes_end_fd(p, 0);
 	pipes_end_fd(p, 1);
 }
@@ -57,7 +74,7 @@ pipes_room(const struct pipes *p, int i)
 	const struct viewer *v = p->k->bound_viewer;
 	size_t n = FRAME_DATA_MAX, room = recording_room(&p->k->recording);
 
-	if (p->is_discarding)
+	if (p->is_discarding || pipes_is_log(p, i))
 		return n;
 	if (i == 0 && p->is_lent)
 		return 0;
@@ -92,10 +109,16 @@ pipes_move(struct pipes *p, int i, bool may_end)
 		return false;
 	if (n <= 0) {
 		pipes_end_fd(p, i);
+		if (pipes_is_log(p, i))
+			log_lines_end(&k->log);
 		if (k->bound_viewer)
 			wire_send(&k->bound_viewer->wire, FRAME_EOF,
 			    (uint8_t)pipes_stream[i], 0, NULL, 0);
 		return false;
+	}
+	if (pipes_is_log(p, i)) {
+		log_lines_put(&k->log, iov.iov_base, (size_t)n);
+		return true;
 	}
 	p->bytes += (uint64_t)n;
 	manager_link_stats_changed(&k->manager);

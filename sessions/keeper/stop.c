@@ -16,6 +16,9 @@
 /* What survives KILL this long hangs in the kernel; nobody waits for it. */
 #define STOP_AFTER_KILL_MS 5000
 
+/* So long a process may take to end by itself, at most half of the grace. */
+#define STOP_ASK_MS 1000
+
 /* New processes may appear while old ones are killed: look again. */
 #define STOP_KILL_ROUNDS 8
 
@@ -57,9 +60,17 @@ stop_kill(struct stop *s)
 }
 
 static void
+stop_signal_first(struct stop *s)
+{
+	s->is_asking = false;
+	stop_signal_all(s, stop_first_signals, ARRAY_LEN(stop_first_signals));
+}
+
+static void
 stop_schedule(struct stop *s)
 {
-	int64_t left = s->deadline_ms - clock_mono_ms();
+	int64_t until = s->is_asking ? s->ask_ms : s->deadline_ms;
+	int64_t left = until - clock_mono_ms();
 	int64_t ms = s->wait_ms < left ? s->wait_ms : left;
 	struct timeval tv;
 
@@ -87,6 +98,8 @@ stop_on_timer(evutil_socket_t fd, short what, void *arg)
 		keeper_advance(s->k);
 		return;
 	}
+	if (s->is_asking && clock_mono_ms() >= s->ask_ms)
+		stop_signal_first(s);
 	if (is_late)
 		stop_kill(s);
 	else if (s->wait_ms < STOP_LOOK_MAX_MS)
@@ -111,6 +124,14 @@ stop_release(struct stop *s)
 	s->ev = NULL;
 }
 
+static int64_t
+stop_ask_until(uint32_t grace_ms)
+{
+	uint32_t ms = grace_ms / 2 < STOP_ASK_MS ? grace_ms / 2 : STOP_ASK_MS;
+
+	return clock_mono_ms() + ms;
+}
+
 void
 stop_begin(
     struct stop *s, enum stop_scope scope, uint32_t grace_ms, const char *note)
@@ -125,12 +146,15 @@ stop_begin(
 	} else {
 		s->is_active = true;
 		s->is_killing = false;
+		s->is_asking = keeper_has(s->k, LAUNCH_LOG_STDERR);
 		s->deadline_ms = deadline;
+		s->ask_ms = stop_ask_until(grace_ms);
+		if (s->is_asking)
+			input_eof(&s->k->input);
 		snprintf(s->note, sizeof(s->note), "%s", note);
 	}
 	s->wait_ms = STOP_LOOK_MIN_MS;
-	if (!s->is_killing)
-		stop_signal_all(
-		    s, stop_first_signals, ARRAY_LEN(stop_first_signals));
+	if (!s->is_killing && !s->is_asking)
+		stop_signal_first(s);
 	stop_schedule(s);
 }

@@ -23,9 +23,11 @@ struct stop {
 	struct event *ev;
 	enum stop_scope scope;
 	bool is_active;  /* processes are being ended */
+	bool is_asking;  /* by the end of their input, no signal was sent */
 	bool is_killing; /* KILL was sent */
 	int64_t
 	    deadline_ms;  /* CLOCK_MONOTONIC: of the grace, then of the end */
+	int64_t ask_ms;   /* the same: of asking */
 	unsigned wait_ms; /* between two looks */
 	char note[256];
 };
@@ -37,7 +39,9 @@ void stop_init(struct stop *s, struct keeper *k);
 void stop_release(struct stop *s);
 
 /*
- * Begins to end the processes of SCOPE; KILL follows after GRACE_MS. NOTE says
+ * Begins to end the processes of SCOPE; KILL follows after GRACE_MS. What logs
+ * for the manager gets the end of its input first and a moment to say how far
+ * it came. NOTE says
  * why, for the exit status. A second call may widen the scope and shorten the
  * grace. When nothing is left, is_active is false and keeper_advance() called.
  */

@@ -40,6 +40,7 @@ static const char *const frame_names[256] = {
 	[FRAME_VIEWERS] = "VIEWERS",
 	[FRAME_TEXT] = "TEXT",
 	[FRAME_VIEWER_STATS] = "VIEWER_STATS",
+	[FRAME_LOG] = "LOG",
 	[FRAME_AUTH] = "AUTH",
 	[FRAME_OPEN] = "OPEN",
 	[FRAME_ATTACH] = "ATTACH",

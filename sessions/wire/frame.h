@@ -145,6 +145,11 @@ enum frame_type {
 	 * 2: u32 count of { u64 attachment, u32 cols, rows, resyncs }: all who
 	 * are attached, with STATS when something of it changed
 	 */
+	FRAME_LOG,
+	/*
+	 * 2: u32 lines that were lost before these, u32 count of str: lines of
+	 * stderr without their CRLF or LF, see LAUNCH_LOG_STDERR
+	 */
 
 	/* Connection link, berth-sshd to manager. */
 	FRAME_AUTH = 0x80,

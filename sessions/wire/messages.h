@@ -45,7 +45,9 @@ enum wire_launch_flags {
 	LAUNCH_LOGIN = 1u << 2, /* argv[0] of the child gets a leading '-' */
 	LAUNCH_RECORD = 1u << 3,   /* FRAME_LAUNCH carries the recording */
 	LAUNCH_REC_STOP = 1u << 4, /* recording.on_error = stop */
-	LAUNCH_SETUID = 1u << 5    /* become uid/gid/user before exec */
+	LAUNCH_SETUID = 1u << 5,   /* become uid/gid/user before exec */
+	/* 2: stderr goes to the manager, as FRAME_LOG; of bound pipes only */
+	LAUNCH_LOG_STDERR = 1u << 6
 };
 
 /* What a viewer with a terminal gets first. */

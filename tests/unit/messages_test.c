@@ -609,6 +609,7 @@ frame_numbers_never_change(void **state)
 		{ FRAME_VIEWERS, 0x68, "VIEWERS" },
 		{ FRAME_TEXT, 0x69, "TEXT" },
 		{ FRAME_VIEWER_STATS, 0x6a, "VIEWER_STATS" },
+		{ FRAME_LOG, 0x6b, "LOG" },
 		{ FRAME_AUTH, 0x80, "AUTH" },
 		{ FRAME_OPEN, 0x81, "OPEN" },
 		{ FRAME_ATTACH, 0x82, "ATTACH" },
