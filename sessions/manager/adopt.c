@@ -279,6 +279,7 @@ adopt_revive(struct manager *m, const struct store_session *r)
 	snprintf(s->name, sizeof(s->name), "%s", r->name);
 	s->sandbox_id = r->sandbox_id;
 	s->is_pty = r->is_pty;
+	s->transfer.is_possible = !r->is_pty;
 	s->created_ms = r->created_ms;
 	s->started_ms = r->started_ms;
 	s->pid = (pid_t)r->pid;

@@ -8,6 +8,7 @@
 
 #include "conf/conf.h"
 #include "sessions/manager/session.h"
+#include "sessions/manager/sftp.h"
 
 bool
 manager_name_is_valid(const char *name)
@@ -170,17 +171,48 @@ manager_attach(struct manager *m, const struct principal *who,
 
 /* SSH_ORIGINAL_COMMAND for a key with command=, as OpenSSH sets it. */
 static char *
-attach_original(const struct principal *who, const struct wire_run *run)
+attach_original(const struct request *r, const struct wire_run *run)
 {
-	if (!who->forced_command || run->kind != RUN_EXEC)
+	if (!r->who.forced_command || run->kind == RUN_SHELL)
 		return NULL;
-	return xasprintf("SSH_ORIGINAL_COMMAND=%s", run->command);
+	return xasprintf("SSH_ORIGINAL_COMMAND=%s",
+	    run->kind == RUN_SUBSYSTEM ? r->m->conf->sandbox.sftp_server
+				       : run->command);
+}
+
+static void
+attach_launch(struct request *r, const struct launch_spec *spec)
+{
+	struct session *s;
+	char why[256];
+	enum manager_code code = launch_session(r->m, &r->who, spec, &s, why);
+
+	if (code == MANAGER_OK)
+		request_join(r, s);
+	else
+		request_fail(r, code, "%s", why);
+}
+
+/* Without a user's shell, whose login files could print into the stream. */
+static void
+attach_sftp(struct request *r, const char *sandbox, const struct wire_run *run,
+    const struct sftp_args *args)
+{
+	struct launch_spec spec = {
+		.sandbox = sandbox,
+		.name = "",
+		.flags = LAUNCH_BOUND | LAUNCH_LOG_STDERR,
+		.sftp_args = args->v,
+		.client_env = run->env,
+	};
+
+	attach_launch(r, &spec);
 }
 
 static void
 attach_run(struct request *r, const char *sandbox, const struct wire_run *run)
 {
-	autofree char *original = attach_original(&r->who, run);
+	autofree char *original = attach_original(r, run);
 	char *extra[] = { original, NULL };
 	bool is_shell = run->kind == RUN_SHELL && !r->who.forced_command;
 	struct launch_spec spec = {
@@ -197,15 +229,8 @@ attach_run(struct request *r, const char *sandbox, const struct wire_run *run)
 		.size = run->size,
 		.is_recorded = run->has_pty || r->m->conf->recording.exec,
 	};
-	struct session *s;
-	enum manager_code code;
-	char why[256];
 
-	code = launch_session(r->m, &r->who, &spec, &s, why);
-	if (code == MANAGER_OK)
-		request_join(r, s);
-	else
-		request_fail(r, code, "%s", why);
+	attach_launch(r, &spec);
 }
 
 struct request *
@@ -213,6 +238,10 @@ manager_run(struct manager *m, const struct principal *who, const char *sandbox,
     const struct wire_run *run, manager_answer_fn fn, void *arg)
 {
 	struct request *r = request_new(m, who, fn, arg);
+	enum manager_code code;
+	struct sftp_args args;
+	const char *why;
+	bool is_sftp;
 
 	r->wants_link = true;
 	r->viewer.flags = VIEWER_MAY_TYPE | VIEWER_REPLAY | VIEWER_FOLLOW |
@@ -220,15 +249,21 @@ manager_run(struct manager *m, const struct principal *who, const char *sandbox,
 	r->viewer.size = run->size;
 	if (!attach_may(r, sandbox, NULL))
 		return r;
-	if (!attach_may_type(r))
+	code = sftp_plan(m->conf, who, run, &is_sftp, &args, &why);
+	if (code == MANAGER_NOT_FOUND)
+		request_fail(r, code, "%s", why);
+	else if (!attach_may_type(r))
 		request_fail(r, MANAGER_REFUSED,
 		    "this key may only watch, not run commands");
-	else if (run->kind == RUN_SUBSYSTEM)
-		request_fail(r, MANAGER_REFUSED, "there is no such subsystem");
+	else if (code != MANAGER_OK)
+		request_fail(r, code, "%s", why);
+	else if (is_sftp)
+		attach_sftp(r, sandbox, run, &args);
 	else if (run->has_pty && !who->may_pty)
 		request_fail(r, MANAGER_REFUSED, "this key may have no PTY");
 	else
 		attach_run(r, sandbox, run);
+	sftp_args_release(&args);
 	return r;
 }
 

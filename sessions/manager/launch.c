@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "sessions/manager/session.h"
+#include "sessions/manager/sftp.h"
 
 #define LAUNCH_PATH \
 	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -25,6 +26,7 @@
 #define LAUNCH_ROWS     24
 #define LAUNCH_DIM_MAX  65535
 #define LAUNCH_INDEX_MS 10000
+#define LAUNCH_ARGV_MAX (SFTP_ARGS_MAX + 4)
 
 /* Never taken from a client, whatever session.env_accept says. */
 #define LAUNCH_ENV_NEVER                                                  \
@@ -121,18 +123,29 @@ launch_dim(uint32_t v, uint32_t fallback)
 	return v > LAUNCH_DIM_MAX ? LAUNCH_DIM_MAX : v;
 }
 
-static void
+/* What is run, in V (borrowed strings) unless the spec has an argv. */
+static char *const *
 launch_argv(const struct launch_spec *spec, const struct sandbox_place *place,
-    char **argv)
+    char *v[LAUNCH_ARGV_MAX + 1])
 {
-	char *shell = (char *)(uintptr_t)place->shell;
+	size_t n = 0;
 
-	argv[0] = shell;
-	argv[1] = argv[2] = argv[3] = NULL;
-	if (spec->command) {
-		argv[1] = (char *)(uintptr_t) "-c";
-		argv[2] = (char *)(uintptr_t)spec->command;
+	if (spec->argv)
+		return spec->argv;
+	if (spec->sftp_args) {
+		v[n++] = (char *)(uintptr_t)place->sftp_server;
+		for (char *const *a = spec->sftp_args;
+		     *a && n < LAUNCH_ARGV_MAX; a++)
+			v[n++] = *a;
+	} else {
+		v[n++] = (char *)(uintptr_t)place->shell;
 	}
+	if (spec->command) {
+		v[n++] = (char *)(uintptr_t) "-c";
+		v[n++] = (char *)(uintptr_t)spec->command;
+	}
+	v[n] = NULL;
+	return v;
 }
 
 /* What execvp() would run: a name without a slash is looked up in PATH. */
@@ -347,6 +360,19 @@ launch_sandbox(struct manager *m, const char *name, struct session *s,
 }
 
 static enum manager_code
+launch_check_sftp(const struct launch_spec *spec,
+    const struct sandbox_place *place, struct err *e)
+{
+	if (!spec->sftp_args || place->has_sftp_server)
+		return MANAGER_OK;
+	err_set(e, -ENOENT,
+	    "no file transfer: the sandbox has no %s (package "
+	    "openssh-sftp-server, option sandbox.sftp_server)",
+	    place->sftp_server);
+	return MANAGER_FAILED;
+}
+
+static enum manager_code
 launch_row(struct session *s, const struct launch_spec *spec, struct err *e)
 {
 	struct store_session row = {
@@ -422,6 +448,7 @@ launch_fill(struct session *s, const struct launch_spec *spec)
 	snprintf(s->sandbox, sizeof(s->sandbox), "%s", spec->sandbox);
 	snprintf(s->name, sizeof(s->name), "%s", spec->name);
 	s->is_pty = (spec->flags & LAUNCH_PTY) != 0;
+	s->transfer.is_possible = spec->sftp_args != NULL;
 	s->created_ms = clock_wall_ms();
 	if (c->session.resize == CONF_RESIZE_FIXED) {
 		s->stats.cols = c->session.fixed_cols;
@@ -465,7 +492,8 @@ launch_session(struct manager *m, const struct principal *who,
 	struct err e = { 0 };
 	struct session *s;
 	enum manager_code code;
-	char *argv[4];
+	char *v[LAUNCH_ARGV_MAX + 1];
+	char *const *argv = NULL;
 
 	if (m->is_closing) {
 		snprintf(why, 256, "berth is shutting down");
@@ -480,9 +508,11 @@ launch_session(struct manager *m, const struct principal *who,
 	s = session_new(m);
 	launch_fill(s, spec);
 	code = launch_sandbox(m, spec->sandbox, s, &place, &e);
+	if (code == MANAGER_OK)
+		code = launch_check_sftp(spec, &place, &e);
 	if (code == MANAGER_OK) {
-		launch_argv(spec, &place, argv);
-		s->argv_json = launch_argv_json(spec->argv ? spec->argv : argv);
+		argv = launch_argv(spec, &place, v);
+		s->argv_json = launch_argv_json(argv);
 		s->cwd = launch_cwd(spec->cwd, place.workspace);
 		code = launch_row(s, spec, &e);
 	}
@@ -491,8 +521,7 @@ launch_session(struct manager *m, const struct principal *who,
 		session_free(s);
 		return code;
 	}
-	code =
-	    launch_start(s, spec, &place, spec->argv ? spec->argv : argv, &e);
+	code = launch_start(s, spec, &place, argv, &e);
 	if (code != MANAGER_OK) {
 		snprintf(why, 256, "%s", e.msg);
 		session_free(s);

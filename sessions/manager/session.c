@@ -47,6 +47,7 @@ session_free(struct session *s)
 		event_free(s->adopt_ev);
 	if (s->keeper_pidfd >= 0)
 		close(s->keeper_pidfd);
+	transfer_release(&s->transfer);
 	free(s->argv_json);
 	free(s->cwd);
 	free(s->viewers);
@@ -150,6 +151,7 @@ session_end(
 	    "note", note, NULL);
 	store_session_ended(store, s->id, end);
 	session_finish_recording(s, "truncated");
+	transfer_end(s, end->exited_ms);
 	store_attachment_end_all(store, s->id, end->exited_ms);
 	store_audit(store, "session_end", NULL, NULL, s->sandbox, s->id, note);
 	if (s->start_ev)
@@ -447,6 +449,7 @@ static const struct {
 	{ FRAME_VIEWERS, session_on_viewers },
 	{ FRAME_TEXT, session_on_text },
 	{ FRAME_VIEWER_STATS, attachment_on_stats },
+	{ FRAME_LOG, transfer_on_log },
 	{ FRAME_OK, session_on_ok },
 	{ FRAME_ERROR, session_on_error },
 };

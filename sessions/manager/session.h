@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "sandbox/provider.h"
 #include "sessions/manager/manager.h"
+#include "sessions/manager/transfer.h"
 #include "sessions/wire/wire.h"
 #include "store/store.h"
 
@@ -94,6 +95,7 @@ struct session {
 	size_t n_viewers;
 	struct list requests;
 	char *argv_json, *cwd;
+	struct transfer transfer;
 };
 
 enum request_state {
@@ -135,6 +137,7 @@ struct launch_spec {
 	uint32_t flags;             /* LAUNCH_PTY, LAUNCH_BOUND, LAUNCH_LOGIN */
 	char *const *argv;          /* NULL: the login shell */
 	const char *command;        /* or this, through SHELL -c */
+	char *const *sftp_args;     /* or sftp-server with these */
 	char *const *client_env;    /* filtered by session.env_accept */
 	char *const *extra_env;     /* taken as it is */
 	const char *term, *cwd;

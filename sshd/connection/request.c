@@ -14,9 +14,10 @@
 #include "sshd/connection/lib_log.h"
 #include "sshd/connection/peer.h"
 
-#define REQUEST_PER_TURN 256
-#define REQUEST_ANY      (-1)
-#define REQUEST_BREAK_MS 500 /* libssh hides the length; RFC 4335's default */
+#define REQUEST_PER_TURN  256
+#define REQUEST_ANY       (-1)
+#define REQUEST_NOT_FOUND 3   /* arg of FRAME_ERROR: as berth(1) exits */
+#define REQUEST_BREAK_MS  500 /* libssh hides the length; RFC 4335's default */
 
 #define REQUEST_AWAY "the server is restarting; please connect again"
 
@@ -416,7 +417,8 @@ request_started(struct peer *p, struct held *h, const struct frame *f)
 	} else if (f->fd >= 0) {
 		ssh_message_channel_request_reply_success(h->msg);
 		chan_join(c, f->fd, f->len ? reader_u32(&r) : 1);
-	} else if (h->asked == FRAME_RUN && c->run.kind == RUN_SUBSYSTEM) {
+	} else if (c->run.kind == RUN_SUBSYSTEM && f->type == FRAME_ERROR &&
+		   f->arg == REQUEST_NOT_FOUND) {
 		/* The client may ask for something else on this channel. */
 		c->state = CHAN_FRESH;
 		ssh_message_reply_default(h->msg);
