@@ -85,6 +85,7 @@ struct conf {
 		char *admin_group;
 		uint64_t keepalive_ms, keepalive_count;
 		uint64_t max_channels;
+		uint64_t rekey_bytes; /* 0: the SSH library's own limits */
 		enum log_level log_level;
 		bool log_json;
 	} server;

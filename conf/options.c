@@ -136,6 +136,10 @@ static const struct option options_table[] = {
 	"Unanswered probes before the connection is dropped." },
 { "server", "max_channels", OPTION_COUNT, FIELD(server.max_channels),
 	1, 1024, "64", NULL, "count", "Channels at one time on one connection." },
+{ "server", "rekey_limit", OPTION_SIZE, FIELD(server.rekey_bytes),
+	0, HUGE, "0", NULL, "size",
+	"Data that goes over a connection before its keys are changed, 0 for what "
+	"the cipher's specification advises. A client may ask for it earlier." },
 { "server", "log_level", OPTION_WORD, FIELD(server.log_level), 0, 0,
 	"info", NULL, "err, warn, info, debug", "Least important event to log." },
 { "server", "log_format", OPTION_BOOL, FIELD(server.log_json), 0, 0,

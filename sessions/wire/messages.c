@@ -475,6 +475,7 @@ wire_settings_encode(struct buf *b, const struct wire_settings *m)
 	buf_put_u32(b, m->keepalive_ms);
 	buf_put_u32(b, m->keepalive_count);
 	buf_put_u32(b, m->max_channels);
+	buf_put_u64(b, m->rekey_bytes);
 	buf_put_u8(b, m->log_level);
 	buf_put_u8(b, m->log_json);
 	buf_put_strv(b, m->host_keys);
@@ -492,6 +493,7 @@ wire_settings_decode(const void *p, size_t n, struct wire_settings *out)
 	out->keepalive_ms = reader_u32(&r);
 	out->keepalive_count = reader_u32(&r);
 	out->max_channels = reader_u32(&r);
+	out->rekey_bytes = reader_u64(&r);
 	out->log_level = reader_u8(&r);
 	out->log_json = reader_u8(&r);
 	out->host_keys = reader_strv(&r, WIRE_HOST_KEYS, WIRE_KEY_PEM_MAX);

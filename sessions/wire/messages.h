@@ -281,6 +281,7 @@ struct wire_settings {
 	uint32_t login_grace_ms;
 	uint32_t keepalive_ms, keepalive_count;
 	uint32_t max_channels;
+	uint64_t rekey_bytes; /* 0: as the SSH library does it */
 	uint8_t log_level, log_json;
 	char **host_keys; /* PEM texts, in order of preference */
 };

@@ -157,6 +157,7 @@ int
 transport_init(struct transport *t, struct event_base *base, int fd,
     const struct wire_settings *s, struct err *e)
 {
+	uint64_t bytes = s->rekey_bytes;
 	ssh_bind bind;
 	int rc;
 
@@ -184,6 +185,8 @@ transport_init(struct transport *t, struct event_base *base, int fd,
 	read_ahead_start(fd);
 	ssh_set_blocking(t->session, 0);
 	ssh_options_set(t->session, SSH_OPTIONS_COMPRESSION, "no");
+	if (s->rekey_bytes)
+		ssh_options_set(t->session, SSH_OPTIONS_REKEY_DATA, &bytes);
 	ssh_set_counters(t->session, &t->on_socket, &t->packets);
 	ssh_set_auth_methods(t->session, SSH_AUTH_METHOD_PUBLICKEY);
 	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);

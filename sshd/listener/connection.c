@@ -324,6 +324,7 @@ connection_spawn(struct connection *c, int client_fd, int *link_out)
 		.keepalive_ms = (uint32_t)conf->server.keepalive_ms,
 		.keepalive_count = (uint32_t)conf->server.keepalive_count,
 		.max_channels = (uint32_t)conf->server.max_channels,
+		.rekey_bytes = conf->server.rekey_bytes,
 		.log_level = (uint8_t)conf->server.log_level,
 		.log_json = conf->server.log_json,
 		.host_keys = keys->pems,

@@ -108,6 +108,7 @@ every_default_of_the_contract_is_in_the_table(void **state)
 		{ "server.keepalive", "30s" },
 		{ "server.keepalive_count", "3" },
 		{ "server.max_channels", "64" },
+		{ "server.rekey_limit", "0" },
 		{ "server.log_level", "info" },
 		{ "server.log_format", "text" },
 		{ "access.authorized_keys", "@/authorized_keys" },

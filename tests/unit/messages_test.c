@@ -71,7 +71,7 @@ static const char golden_run[] =
 
 static const char golden_settings[] =
     "0000000200000005636f6e2d31000000075b3a3a315d3a390000753000007530"
-    "00000003000000400201000000010000000350454d";
+    "000000030000004000000000001000000201000000010000000350454d";
 
 static struct buf
 from_hex(const char *hex)
@@ -157,6 +157,7 @@ static const struct wire_settings in_settings = { .version = 2,
 	.keepalive_ms = 30000,
 	.keepalive_count = 3,
 	.max_channels = 64,
+	.rekey_bytes = 1048576,
 	.log_level = 2,
 	.log_json = 1,
 	.host_keys = v_keys };
