@@ -19,6 +19,9 @@
 
 #define KEEPER_TICK_MS 250
 
+/* Of what berth stopped without a signal: its own failures, as a client hears */
+#define KEEPER_ASKED_CODE 255
+
 /* A bound session whose client does not come is stopped after this. */
 #define KEEPER_CLIENT_MS 10000
 
@@ -235,6 +238,9 @@ keeper_reap(struct keeper *k)
 		return;
 	if (k->stop.is_active)
 		memcpy(x.note, k->stop.note, sizeof(x.note));
+	/* It ended by itself because it was asked to: that is no success. */
+	if (k->stop.is_active && k->stop.is_asking && k->stop.scope == STOP_ALL)
+		x.value = x.is_signal || x.value ? x.value : KEEPER_ASKED_CODE;
 	k->state = STATE_EXITED;
 	k->exited.exit = x;
 	k->exited.exited_ms = (uint64_t)clock_wall_ms();

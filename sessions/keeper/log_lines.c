@@ -7,8 +7,13 @@
 #include "base/mem.h"
 #include "sessions/keeper/keeper.h"
 
-/* So long lines are gathered: thousands of files make few frames. */
-#define LOG_LINES_DELAY_MS 50
+/*
+ * So long lines are gathered: thousands of files make few frames. And so much
+ * goes out at a time: what a sandbox says costs the manager little at once, and
+ * 3 MB a second at most.
+ */
+#define LOG_LINES_DELAY_MS 20
+#define LOG_LINES_FRAME    (64U << 10)
 
 static void
 log_lines_arm(struct log_lines *l)
@@ -19,6 +24,45 @@ log_lines_arm(struct log_lines *l)
 		event_add(l->flush_ev, &tv);
 }
 
+/* Sends a frame of lines, the oldest; W speaks version 2. */
+static void
+log_lines_send(struct log_lines *l)
+{
+	struct reader r = reader_over(buf_head(&l->queue), buf_len(&l->queue));
+	const uint8_t *begin = r.p;
+	struct buf b = { 0 };
+	uint32_t n = 0;
+	size_t len;
+
+	while (n < l->n && r.p - begin < (ptrdiff_t)LOG_LINES_FRAME) {
+		reader_bytes(&r, LOG_LINES_LINE_MAX, &len);
+		n++;
+	}
+	len = (size_t)(r.p - begin);
+	buf_put_u32(&b, l->lost);
+	buf_put_u32(&b, n);
+	buf_put(&b, begin, len);
+	manager_link_send(&l->k->manager, FRAME_LOG, 0, 0, &b);
+	buf_release(&b);
+	buf_consume(&l->queue, len);
+	l->n -= n;
+	l->lost = 0;
+}
+
+static bool
+log_lines_may_send(struct log_lines *l)
+{
+	struct wire *w = l->k->manager.wire;
+
+	if (!w || !log_lines_are_waiting(l))
+		return false;
+	if (w->version >= 2)
+		return true;
+	buf_release(&l->queue);
+	l->n = l->lost = 0;
+	return false;
+}
+
 static void
 log_lines_on_flush(evutil_socket_t fd, short what, void *arg)
 {
@@ -27,9 +71,9 @@ log_lines_on_flush(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	/* A manager that does not read gets no queue of lines. */
-	if (manager_link_is_flushed(&l->k->manager))
-		log_lines_flush(l);
-	else
+	if (log_lines_may_send(l) && manager_link_is_flushed(&l->k->manager))
+		log_lines_send(l);
+	if (l->k->manager.wire && log_lines_are_waiting(l))
 		log_lines_arm(l);
 }
 
@@ -97,20 +141,10 @@ log_lines_end(struct log_lines *l)
 void
 log_lines_flush(struct log_lines *l)
 {
-	struct wire *w = l->k->manager.wire;
-	struct buf b = { 0 };
-
-	if (!w || !log_lines_are_waiting(l))
-		return;
-	if (w->version >= 2) {
-		buf_put_u32(&b, l->lost);
-		buf_put_u32(&b, l->n);
-		buf_put(&b, buf_head(&l->queue), buf_len(&l->queue));
-		manager_link_send(&l->k->manager, FRAME_LOG, 0, 0, &b);
-		buf_release(&b);
-	}
-	buf_release(&l->queue);
-	l->n = l->lost = 0;
+	while (log_lines_may_send(l))
+		log_lines_send(l);
+	if (!log_lines_are_waiting(l))
+		buf_release(&l->queue);
 }
 
 bool

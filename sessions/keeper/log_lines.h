@@ -16,8 +16,8 @@
 struct event;
 struct keeper;
 
-#define LOG_LINES_LINE_MAX  2048         /* bytes; the rest of it is dropped */
-#define LOG_LINES_QUEUE_MAX (256U << 10) /* bytes that wait for the manager */
+#define LOG_LINES_LINE_MAX  2048       /* bytes; the rest of it is dropped */
+#define LOG_LINES_QUEUE_MAX (1U << 20) /* bytes that wait for the manager */
 
 struct log_lines {
 	struct keeper *k;

@@ -63,6 +63,8 @@ transfer_closed(struct session *s, const struct sftp_log_event *e)
 	};
 	char detail[SFTP_LOG_PATH_MAX + 64];
 
+	if (s->transfer.n_closes++ >= TRANSFER_CLOSES_MAX)
+		return;
 	store_transfer_finish(s->m->store, &row);
 	snprintf(detail, sizeof(detail), "%s %s%llu bytes: %s", status,
 	    is_in       ? "in "
@@ -107,6 +109,22 @@ transfer_take(struct session *s, const struct sftp_log_event *e)
 	}
 }
 
+/* Lines are missing: what comes next does not go on with what was begun. */
+static void
+transfer_lost(struct session *s, uint32_t lines)
+{
+	struct transfer *t = &s->transfer;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", lines);
+	if (!t->has_lost)
+		log_warn("transfer_lines_lost", "sid", s->id, "lines", text,
+		    "why", "the sandbox logs too fast", NULL);
+	t->has_lost = true;
+	t->after_open = false;
+	sftp_log_release(&t->log);
+}
+
 int
 transfer_on_log(struct session *s, const struct frame *f)
 {
@@ -114,15 +132,8 @@ transfer_on_log(struct session *s, const struct frame *f)
 	uint32_t lost = reader_u32(&r), n = reader_u32(&r);
 	autofree struct sftp_log_event *e = xmalloc(sizeof(*e));
 
-	if (lost && !r.failed) {
-		char text[16];
-
-		snprintf(text, sizeof(text), "%u", lost);
-		log_warn(
-		    "transfer_lines_lost", "sid", s->id, "lines", text, NULL);
-		s->transfer.after_open = false;
-		sftp_log_release(&s->transfer.log);
-	}
+	if (lost)
+		transfer_lost(s, lost);
 	while (n-- > 0 && !r.failed) {
 		size_t len;
 		const uint8_t *line = reader_bytes(&r, TRANSFER_LINE_MAX, &len);
@@ -130,6 +141,8 @@ transfer_on_log(struct session *s, const struct frame *f)
 		if (line && sftp_log_feed(&s->transfer.log, line, len, e))
 			transfer_take(s, e);
 	}
+	if (lost)
+		transfer_lost(s, lost);
 	return reader_done(&r) ? 0 : -EPROTO;
 }
 

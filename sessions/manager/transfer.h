@@ -15,6 +15,9 @@
 #define TRANSFER_ROWS_MAX   10000 /* a session; then a last one says so */
 #define TRANSFER_EVENTS_MAX 10000 /* the same of audit */
 
+/* Then closes are not looked at either; some are of files not listed. */
+#define TRANSFER_CLOSES_MAX (10 * TRANSFER_ROWS_MAX)
+
 struct frame;
 struct session;
 
@@ -22,7 +25,8 @@ struct session;
 struct transfer {
 	bool is_possible; /* it may have rows that are open */
 	bool after_open;  /* the last message was that of an open */
-	unsigned n_rows, n_events;
+	bool has_lost;    /* lines, and that was logged */
+	unsigned n_rows, n_events, n_closes;
 	struct sftp_log log;
 };
 

@@ -147,8 +147,8 @@ enum frame_type {
 	 */
 	FRAME_LOG,
 	/*
-	 * 2: u32 lines that were lost before these, u32 count of str: lines of
-	 * stderr without their CRLF or LF, see LAUNCH_LOG_STDERR
+	 * 2: u32 lines that were lost since the last ones, u32 count of str:
+	 * lines of stderr without their LF, see LAUNCH_LOG_STDERR
 	 */
 
 	/* Connection link, berth-sshd to manager. */
