@@ -19,7 +19,8 @@ test_packages=(
 	libcmocka-dev clang-format clang-tidy cppcheck shellcheck tmux asciinema
 	dropbear-bin putty-tools python3 python3-paramiko python3-asyncssh
 	python3-pytest python3-pytest-timeout python3-pytest-xdist rsync git jq
-	libtsm-dev netcat-openbsd procps sqlite3 util-linux
+	libtsm-dev lftp sshfs ansible-core
+	netcat-openbsd procps sqlite3 util-linux
 )
 long_packages=(valgrind)
 fuzz_packages=(clang 'libclang-rt-dev|libclang-rt-14-dev')
