@@ -35,10 +35,14 @@ class Sizes:
     screen_mb: int = 32
     sessions: int = 200
     idle_s: float = 10.0
+    files: int = 10_000
+    tree_bytes: int = 200_000_000
+    far_bytes: int = 128 << 20
 
 
 QUICK = Sizes(stream_bytes=64 << 20, pty_bytes=8 << 20, yes_bytes=2 << 20,
-              screen_mb=4, logins=3, keys=60, sessions=20, idle_s=2.0)
+              screen_mb=4, logins=3, keys=60, sessions=20, idle_s=2.0, files=500,
+              tree_bytes=10_000_000, far_bytes=16 << 20)
 
 
 def rate(measure, name, aim):
@@ -68,6 +72,18 @@ ROWS = [
     *rate("plain_yes", "shared terminal, yes", None),
     *rate("pty_log", "ssh -t command, log lines, recorded", 0.9),
     *rate("pty_yes", "ssh -t command, yes, recorded", 0.9),
+    *rate("sftp_put", "sftp put of 1 GB", 1.0),
+    *rate("sftp_get", "sftp get of 1 GB", 1.0),
+    Row("scp_small", "up", "scp of 10,000 files there", "s", "lower", 1.0),
+    Row("scp_small", "down", "scp of 10,000 files back", "s", "lower", 1.0),
+    Row("rsync", "first", "rsync of 200 MB", "s", "lower", 1.0),
+    Row("rsync", "again", "rsync of 200 MB, unchanged", "s", "lower", 1.0),
+    Row("git", "wall", "git clone of 50 MB", "s", "lower", 1.0),
+    Row("far_up", "rate", "exec up, 50 ms away", "MB/s", "higher", 1.0),
+    Row("far_down", "rate", "exec down, 50 ms away", "MB/s", "higher", 1.0),
+    Row("far_put", "rate", "sftp put, 50 ms away", "MB/s", "higher", 1.0),
+    Row("far_get", "rate", "sftp get, 50 ms away", "MB/s", "higher", 1.0),
+    Row("sequence", "rate", "100 logins in a row", "1/s", "higher", 1.0),
     Row("login", "wall", "ssh host true", "ms", "lower", 1.25),
     Row("login", "cpu", "ssh host true, CPU with its shell", "ms", "lower"),
     Row("parallel", "wall", "20 logins at once", "ms", "lower", 1.25),
@@ -111,7 +127,7 @@ ROWS = [
 ]
 
 # What changes little from round to round is measured in so many.
-FEW = {"session": 2, "connection": 2, "many": 1}
+FEW = {"scp_small": 3, "git": 3, "sequence": 2, "session": 2, "connection": 2, "many": 1}
 SIDES = ("berth", "openssh")
 
 
@@ -129,9 +145,10 @@ def measures():
     import memory
     import screen
     import streams
+    import transfers
 
-    return {**streams.MEASURES, **logins.MEASURES, **memory.MEASURES,
-            **screen.MEASURES}
+    return {**streams.MEASURES, **transfers.MEASURES, **logins.MEASURES,
+            **memory.MEASURES, **screen.MEASURES}
 
 
 def add(samples, measure, side, found):

@@ -24,6 +24,7 @@ import procs  # noqa: E402
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/local/sbin:"
                     + os.environ.get("PATH", "")) or "/usr/sbin/sshd"
+SFTP_SERVER = "/usr/lib/openssh/sftp-server"
 AES = "aes128-gcm@openssh.com"
 CHACHA = "chacha20-poly1305@openssh.com"
 
@@ -98,6 +99,7 @@ class Berth(Side):
             session__shell="/bin/bash",
         )
         self.key = self.server.key
+        self.home = self.server.boxes / self.user
         self.known_hosts = self.server.known_hosts
         self.count = 0
 
@@ -175,6 +177,7 @@ MaxStartups 1000
 MaxSessions 64
 Compression no
 SetEnv HOME={home}
+Subsystem sftp {sftp_server}
 """
 
 
@@ -196,7 +199,8 @@ class OpenSsh(Side):
         (self.dir / "authorized_keys").write_text(public)
         (self.dir / "authorized_keys").chmod(0o644)
         (self.dir / "config").write_text(
-            SSHD_CONFIG.format(port=self.port, dir=self.dir, home=self.home))
+            SSHD_CONFIG.format(port=self.port, dir=self.dir,
+                               home=self.home, sftp_server=SFTP_SERVER))
         if os.geteuid() == 0:
             os.makedirs("/run/sshd", 0o755, exist_ok=True)
         with open(self.dir / "log", "wb") as log:
