@@ -46,8 +46,8 @@ void detach_key_init(
     struct detach_key_scan *s, const struct wire_detach_key *keys);
 
 /*
- * Looks at the N > 0 bytes of INPUT, the next that the viewer typed. Call it with
- * the rest until all is used or the key is pressed.
+ * Looks at the N > 0 bytes of INPUT, the next that the viewer typed. Call it
+ * with the rest until all is used or the key is pressed.
  */
 void detach_key_step(struct detach_key_scan *s, const void *input, size_t n,
     struct detach_key_step *out);

@@ -56,10 +56,10 @@ void recorder_resize(struct recorder *r, unsigned cols, unsigned rows);
 #define RECORDER_MARKER_MAX 256
 
 /*
- * Records that TEXT happened now, behind the output before: what is no text
- * to look at, controls among it, is written as an escape like \u001b, and what is
- * too long is cut. Lost when the disk does not keep up with a dozen of them;
- * nothing after recorder_close().
+ * Records that TEXT happened now, behind the output before. What is no text to
+ * look at, controls among it, becomes an escape like \u001b, what is too long
+ * is cut. Lost when the disk does not keep up with a dozen of them; nothing
+ * after recorder_close().
  */
 void recorder_marker(struct recorder *r, const char *text);
 

@@ -99,7 +99,7 @@ enum frame_type {
 	FRAME_INPUT_EOF,
 	/* tag; closes stdin of a pipe session, behind queued input */
 	FRAME_SET_SIZE,
-	/* tag; u32 cols, rows: from now on the size is that; 0, 0: of viewers */
+	/* tag; u32 cols, rows: the size stays that; 0, 0: that of viewers */
 	FRAME_FLUSH,
 	/* tag; write and fdatasync what the recorder holds, then FRAME_OK */
 	FRAME_BYE,

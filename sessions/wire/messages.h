@@ -133,8 +133,7 @@ struct wire_viewer {
 	uint32_t version; /* of the frames that the viewer speaks, else 1 */
 	char *label;  /* opaque to the keeper, comes back in VIEWERS; or NULL */
 	char *notice; /* printed first, before all output; one line; or NULL */
-	char *
-	    identity; /* whose key it is, for markers in the recording; or NULL */
+	char *identity; /* whose key it is, for markers; or NULL */
 };
 
 /* A viewer that left. */
