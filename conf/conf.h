@@ -120,6 +120,9 @@ struct conf {
 		uint64_t max_per_sandbox;
 	} session;
 	struct {
+		char *allow, *listen; /* comma-separated endpoint patterns */
+	} forward;
+	struct {
 		bool enabled, exec, input;
 		char *dir;
 		uint64_t retention_ms, sweep_interval_ms, flush_ms;

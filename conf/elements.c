@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/endpoint.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -159,6 +160,19 @@ element_glob(const char *text, const char *dir, struct err *e)
 			  "abcdefghijklmnopqrstuvwxyz"
 			  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_*?") != n) {
 		err_set(e, -EINVAL, "\"%s\" is not a pattern of variable names",
+		    text);
+		return NULL;
+	}
+	return xstrdup(text);
+}
+
+char *
+element_endpoint(const char *text, const char *dir, struct err *e)
+{
+	(void)dir;
+	if (!endpoint_is_pattern(text)) {
+		err_set(e, -EINVAL,
+		    "\"%s\" is not a pattern like host:port, *:80 or [v6]:*",
 		    text);
 		return NULL;
 	}

@@ -23,6 +23,9 @@ char *element_address(const char *text, const char *dir, struct err *e);
 /* A pattern of names of environment variables; DIR is not used. */
 char *element_glob(const char *text, const char *dir, struct err *e);
 
+/* A pattern of hosts with ports, see base/endpoint.h; DIR is not used. */
+char *element_endpoint(const char *text, const char *dir, struct err *e);
+
 /*
  * The comma-separated list TEXT, each element through FN, joined again without
  * blanks into *OUT, which the caller frees. -E2BIG over CONF_LIST_MAX elements,

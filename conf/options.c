@@ -225,6 +225,18 @@ static const struct option options_table[] = {
 	FIELD(session.max_per_sandbox), 1, 100000, "100", NULL, "count",
 	"Live sessions of one sandbox." },
 
+{ "forward", "allow", OPTION_ENDPOINTS, FIELD(forward.allow), 0, 0,
+	"localhost:*,127.0.0.1:*,[::1]:*", NULL, "host:port patterns or none",
+	"Where forwarded connections (ssh -L, -D, -W) may go in the network of "
+	"the sandbox. * and ? are wildcards; a pattern that begins with ! "
+	"forbids, by name and by the address that a name turned out to be." },
+{ "forward", "listen", OPTION_ENDPOINTS, FIELD(forward.listen), 0, 0,
+	"localhost:*", NULL, "host:port patterns or none",
+	"Where clients may listen (ssh -R) in the network of the sandbox. What "
+	"is asked for another address than the loopback's is bound to it only "
+	"if a pattern says so, to the loopback else; *:8080 lets any address "
+	"be bound at that port. Ports that only root may bind stay refused." },
+
 { "recording", "enabled", OPTION_BOOL, FIELD(recording.enabled), 0, 0,
 	"yes", NULL, "no, yes", "Record sessions that have a terminal." },
 { "recording", "exec", OPTION_BOOL, FIELD(recording.exec), 0, 0,

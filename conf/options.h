@@ -23,10 +23,11 @@ enum option_kind {
 	OPTION_PATH,
 	OPTION_PATHS,
 	OPTION_LISTEN,
-	OPTION_GLOBS, /* of environment variables */
-	OPTION_BOOL,  /* `unit` holds the words for false and true */
-	OPTION_WORD,  /* an enum in the order of `unit` */
-	OPTION_TEXT,  /* one of the words of `unit`, kept as text */
+	OPTION_GLOBS,     /* of environment variables */
+	OPTION_ENDPOINTS, /* patterns of base/endpoint.h */
+	OPTION_BOOL,      /* `unit` holds the words for false and true */
+	OPTION_WORD,      /* an enum in the order of `unit` */
+	OPTION_TEXT,      /* one of the words of `unit`, kept as text */
 	OPTION_COUNT,
 	OPTION_SIZE,
 	OPTION_TIME,

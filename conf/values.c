@@ -71,13 +71,15 @@ static int
 value_parse_list(const struct option *o, const char *text, const char *dir,
     struct conf *c, struct err *e)
 {
-	element_fn fn = o->kind == OPTION_PATHS    ? element_path
-			: o->kind == OPTION_LISTEN ? element_address
-						   : element_glob;
+	element_fn fn = o->kind == OPTION_PATHS       ? element_path
+			: o->kind == OPTION_LISTEN    ? element_address
+			: o->kind == OPTION_ENDPOINTS ? element_endpoint
+						      : element_glob;
 	char *list = NULL;
 	int rc;
 
-	if (o->kind == OPTION_GLOBS && strcmp(text, VALUE_NONE) == 0)
+	if ((o->kind == OPTION_GLOBS || o->kind == OPTION_ENDPOINTS) &&
+	    strcmp(text, VALUE_NONE) == 0)
 		return value_put_string(o, c, xstrdup(""));
 	rc = elements_parse(text, dir, fn, &list, e);
 	return rc < 0 ? rc : value_put_string(o, c, list);
@@ -336,6 +338,8 @@ static const struct option_type value_types[OPTION_KINDS] = {
 	[OPTION_PATHS] = { value_parse_list, value_format_string, true, true },
 	[OPTION_LISTEN] = { value_parse_list, value_format_string, true, true },
 	[OPTION_GLOBS] = { value_parse_list, value_format_string, true, true },
+	[OPTION_ENDPOINTS] = { value_parse_list, value_format_string, true,
+	    true },
 	[OPTION_BOOL] = { value_parse_bool, value_format_bool, false, false },
 	[OPTION_WORD] = { value_parse_word, value_format_word, false, false },
 	[OPTION_TEXT] = { value_parse_text, value_format_string, false, true },
