@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "sandbox/dial.h"
 #include "sandbox/provider.h"
 
 #define LOCAL_DIR_MODE       0711
@@ -277,6 +278,31 @@ local_exec(const char *name, struct sandbox_place *out, struct err *e)
 	return 0;
 }
 
+/* ---- network ------------------------------------------------------------- */
+
+static struct resolve_as
+local_as(void)
+{
+	return (struct resolve_as){ local.uid, local.gid, local.must_setuid };
+}
+
+/* The network is this machine's own, so the sandbox need not be there. */
+static struct sandbox_call *
+local_dial(const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg)
+{
+	struct resolve_as as = local_as();
+
+	return dial_connect(s, &as, fn, arg);
+}
+
+static struct sandbox_call *
+local_listen(const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg)
+{
+	struct resolve_as as = local_as();
+
+	return dial_listen(s, &as, fn, arg);
+}
+
 /* ---- teardown ------------------------------------------------------------- */
 
 static int local_remove_tree(int parent_fd, const char *name, int depth);
@@ -394,12 +420,14 @@ local_teardown(const char *name, struct err *e)
 static const struct sandbox_provider local_provider = {
 	.name = "local",
 	.description = "a directory of this machine; separates nothing",
-	.capabilities = SANDBOX_CAP_EXEC,
+	.capabilities = SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD,
 	.init = local_init,
 	.provision = local_provision,
 	.teardown = local_teardown,
 	.status = local_status,
 	.exec = local_exec,
+	.dial = local_dial,
+	.listen = local_listen,
 };
 
 const struct sandbox_provider *

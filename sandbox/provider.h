@@ -14,6 +14,7 @@
 
 struct conf;
 struct err;
+struct event_base;
 
 enum sandbox_phase {
 	SANDBOX_PENDING,
@@ -27,7 +28,32 @@ enum sandbox_phase {
 const char *sandbox_phase_name(enum sandbox_phase p);
 
 enum sandbox_capability {
-	SANDBOX_CAP_EXEC = 1u << 0
+	SANDBOX_CAP_EXEC = 1u << 0,
+	SANDBOX_CAP_PORT_FORWARD = 1u << 1
+};
+
+/* A connection or a listener that a provider is making. */
+struct sandbox_call {
+	/* Gives it up and frees it: its function is not called any more. */
+	void (*cancel)(struct sandbox_call *call);
+};
+
+/*
+ * The end of a call, once and from the loop, unless it was cancelled: FD is a
+ * nonblocking, close-on-exec TCP socket that the callee owns, or a negative errno
+ * and then WHY says what failed. The call is gone.
+ */
+typedef void (*sandbox_socket_fn)(int fd, const char *why, void *arg);
+
+/* No call takes longer, whatever names and networks do. */
+#define SANDBOX_CALL_MS 10000
+
+/* Where a socket of the sandbox NAME leads to, or listens. */
+struct sandbox_socket {
+	struct event_base *base;
+	const char *name;
+	const char *host; /* a name or an address; for listen an address */
+	uint16_t port;    /* for listen: 0 = any */
 };
 
 /* Where and as whom a process of the sandbox runs. */
@@ -61,6 +87,17 @@ struct sandbox_provider {
 
 	/* SANDBOX_CAP_EXEC: how to run a process there. */
 	int (*exec)(const char *name, struct sandbox_place *out, struct err *e);
+
+	/*
+	 * SANDBOX_CAP_PORT_FORWARD: a socket inside the network of the sandbox,
+	 * connected or listening, as a process of it would get one. What S
+	 * points at is copied. Never NULL, never blocks, never calls FN before
+	 * it returns.
+	 */
+	struct sandbox_call *(*dial)(
+	    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
+	struct sandbox_call *(*listen)(
+	    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
 };
 
 /* -EEXIST for a duplicate name, -EINVAL if mask and functions disagree. */

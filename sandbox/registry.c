@@ -72,11 +72,12 @@ registry_lookup(const char *name)
 static bool
 registry_is_consistent(const struct sandbox_provider *p)
 {
-	unsigned have = p->exec ? SANDBOX_CAP_EXEC : 0;
+	unsigned have = (p->exec ? SANDBOX_CAP_EXEC : 0) |
+			(p->dial ? SANDBOX_CAP_PORT_FORWARD : 0);
 
 	return p->name && *p->name && p->description && p->init &&
 	       p->provision && p->teardown && p->status &&
-	       p->capabilities == have;
+	       !p->dial == !p->listen && p->capabilities == have;
 }
 
 int
