@@ -160,6 +160,14 @@ enum frame_type {
 	/* tag; struct wire_run without a command: the shared shell */
 	FRAME_RUN,
 	/* tag; struct wire_run: a private process bound to the channel */
+	FRAME_FORWARD,
+	/* 2: tag; struct wire_forward: a connection to its host and port */
+	FRAME_LISTEN,
+	/* 2: tag; str address, u32 port (0 = any): listen in the sandbox */
+	FRAME_UNLISTEN,
+	/* 2: tag; str address, u32 port as bound: no more */
+	FRAME_FORWARD_END,
+	/* 2: u32 id, u64 bytes to the sandbox, u64 bytes from it */
 
 	/* Connection link, manager to berth-sshd. */
 	FRAME_AUTH_REPLY = 0xa0,
@@ -171,6 +179,15 @@ enum frame_type {
 	 */
 	FRAME_CLOSE,
 	/* str why: tell the client, disconnect */
+	FRAME_SOCKET,
+	/* 2: tag; u32 id; descriptor: the connection that FORWARD asked for */
+	FRAME_LISTENING,
+	/* 2: tag; u32 bound port */
+	FRAME_FORWARDED,
+	/*
+	 * 2: u32 id, struct wire_forward with the address as LISTEN named it, the
+	 * bound port and who connected; descriptor: the accepted connection
+	 */
 
 	/* Replies on any link. */
 	FRAME_OK = 0xe0,

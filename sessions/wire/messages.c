@@ -465,6 +465,76 @@ wire_run_release(struct wire_run *m)
 	*m = (struct wire_run){ 0 };
 }
 
+/* A port is a u32 on SSH's own wire too. */
+static uint16_t
+wire_get_port(struct reader *r)
+{
+	uint32_t port = reader_u32(r);
+
+	if (port > UINT16_MAX)
+		r->failed = true;
+	return r->failed ? 0 : (uint16_t)port;
+}
+
+void
+wire_forward_encode(struct buf *b, const struct wire_forward *m)
+{
+	buf_put_u32(b, m->id);
+	buf_put_str(b, m->host);
+	buf_put_u32(b, m->port);
+	buf_put_str(b, m->origin);
+	buf_put_u32(b, m->origin_port);
+}
+
+int
+wire_forward_decode(const void *p, size_t n, struct wire_forward *out)
+{
+	struct reader r = reader_over(p, n);
+
+	*out = (struct wire_forward){ .id = reader_u32(&r) };
+	reader_str_into(&r, out->host, sizeof(out->host));
+	out->port = wire_get_port(&r);
+	reader_str_into(&r, out->origin, sizeof(out->origin));
+	out->origin_port = reader_u32(&r);
+	return wire_done(&r);
+}
+
+void
+wire_listen_encode(struct buf *b, const struct wire_listen *m)
+{
+	buf_put_str(b, m->address);
+	buf_put_u32(b, m->port);
+}
+
+int
+wire_listen_decode(const void *p, size_t n, struct wire_listen *out)
+{
+	struct reader r = reader_over(p, n);
+
+	reader_str_into(&r, out->address, sizeof(out->address));
+	out->port = wire_get_port(&r);
+	return wire_done(&r);
+}
+
+void
+wire_forward_end_encode(struct buf *b, const struct wire_forward_end *m)
+{
+	buf_put_u32(b, m->id);
+	buf_put_u64(b, m->bytes_in);
+	buf_put_u64(b, m->bytes_out);
+}
+
+int
+wire_forward_end_decode(const void *p, size_t n, struct wire_forward_end *out)
+{
+	struct reader r = reader_over(p, n);
+
+	out->id = reader_u32(&r);
+	out->bytes_in = reader_u64(&r);
+	out->bytes_out = reader_u64(&r);
+	return wire_done(&r);
+}
+
 void
 wire_settings_encode(struct buf *b, const struct wire_settings *m)
 {

@@ -25,6 +25,7 @@
 #define WIRE_NOTICE_MAX   256
 #define WIRE_ANSWER_MAX   64 /* name of a terminal and a NUL */
 #define WIRE_KEYS_MAX     2  /* of a detach key */
+#define WIRE_HOST_MAX     256 /* a host name and a NUL */
 
 /* A terminal's size; 0 = unknown, kept as it is. */
 struct wire_size {
@@ -234,6 +235,27 @@ struct wire_run {
 	char *command; /* RUN_EXEC: command line; RUN_SUBSYSTEM: its name */
 };
 
+/* A forwarded connection: where it leads, or came in, and from where. */
+struct wire_forward {
+	uint32_t id; /* 0 in FRAME_FORWARD */
+	char host[WIRE_HOST_MAX];
+	uint16_t port;
+	char
+	    origin[WIRE_HOST_MAX]; /* as the client tells it: may be anything */
+	uint32_t origin_port;
+};
+
+/* FRAME_LISTEN and FRAME_UNLISTEN. */
+struct wire_listen {
+	char address[WIRE_HOST_MAX]; /* as the client wrote it, "" for all */
+	uint16_t port;
+};
+
+struct wire_forward_end {
+	uint32_t id;
+	uint64_t bytes_in, bytes_out; /* to the sandbox, from it */
+};
+
 /*
  * Encoders append to B, in the shape of VERSION where it made a difference.
  * Decoders take exactly N bytes: 0, or -EPROTO and nothing to release. What a decoder allocated its _release() frees.
@@ -268,6 +290,13 @@ void wire_auth_release(struct wire_auth *m);
 void wire_run_encode(struct buf *b, const struct wire_run *m);
 int wire_run_decode(const void *p, size_t n, struct wire_run *out);
 void wire_run_release(struct wire_run *m);
+void wire_forward_encode(struct buf *b, const struct wire_forward *m);
+int wire_forward_decode(const void *p, size_t n, struct wire_forward *out);
+void wire_listen_encode(struct buf *b, const struct wire_listen *m);
+int wire_listen_decode(const void *p, size_t n, struct wire_listen *out);
+void wire_forward_end_encode(struct buf *b, const struct wire_forward_end *m);
+int wire_forward_end_decode(
+    const void *p, size_t n, struct wire_forward_end *out);
 
 /*
  * What berth-sshd is told at its start, in a sealed memory file. The host keys
