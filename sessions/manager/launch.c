@@ -326,9 +326,10 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 		free(env.v[i]);
 }
 
+/* Finds or makes the sandbox NAME and its row, *ID_OUT. */
 static enum manager_code
-launch_sandbox(struct manager *m, const char *name, struct session *s,
-    struct sandbox_place *place, struct err *e)
+launch_provision(struct manager *m, const char *name,
+    const struct sandbox_provider **out, int64_t *id_out, struct err *e)
 {
 	struct store_sandbox row = { 0 };
 	const struct sandbox_provider *p;
@@ -340,7 +341,7 @@ launch_sandbox(struct manager *m, const char *name, struct session *s,
 	}
 	p = sandbox_find(
 	    rc == 0 ? row.provider : m->conf->access.default_template, e);
-	if (!p || p->provision(name, e) < 0 || p->exec(name, place, e) < 0)
+	if (!p || p->provision(name, e) < 0)
 		return MANAGER_FAILED;
 	if (rc == -ENOENT) {
 		snprintf(row.name, sizeof(row.name), "%s", name);
@@ -355,8 +356,35 @@ launch_sandbox(struct manager *m, const char *name, struct session *s,
 		return MANAGER_FAILED;
 	}
 	store_sandbox_touch(m->store, row.id, clock_wall_ms());
-	s->sandbox_id = row.id;
+	*id_out = row.id;
+	*out = p;
 	return MANAGER_OK;
+}
+
+enum manager_code
+manager_provision(struct manager *m, const char *name,
+    const struct sandbox_provider **out, struct err *e)
+{
+	int64_t id;
+
+	if (m->is_closing) {
+		err_set(e, -ESHUTDOWN, "berth is shutting down");
+		return MANAGER_FAILED;
+	}
+	return launch_provision(m, name, out, &id, e);
+}
+
+static enum manager_code
+launch_sandbox(struct manager *m, const char *name, struct session *s,
+    struct sandbox_place *place, struct err *e)
+{
+	const struct sandbox_provider *p = NULL;
+	enum manager_code code =
+	    launch_provision(m, name, &p, &s->sandbox_id, e);
+
+	if (code == MANAGER_OK && p->exec(name, place, e) < 0)
+		return MANAGER_FAILED;
+	return code;
 }
 
 static enum manager_code

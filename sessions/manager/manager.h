@@ -24,6 +24,7 @@ struct handoff;
 struct manager;
 struct reader;
 struct request;
+struct sandbox_provider;
 struct session;
 struct store;
 
@@ -157,6 +158,13 @@ struct request *manager_create(struct manager *m, const struct principal *who,
 struct request *manager_attach_session(struct manager *m,
     const struct principal *who, struct session *s,
     const struct wire_viewer *viewer, manager_answer_fn fn, void *arg);
+
+/*
+ * Finds or makes the sandbox NAME, for its network alone: *OUT provides it. On
+ * failure E says why and the code is returned.
+ */
+enum manager_code manager_provision(struct manager *m, const char *name,
+    const struct sandbox_provider **out, struct err *e);
 
 /* Forgets the request: its function is not called any more. NULL is fine. */
 void manager_cancel(struct request *r);

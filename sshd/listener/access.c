@@ -146,6 +146,9 @@ access_fill(const struct access *a, const struct key_line *k,
 	    k->session_globs ? xstrdup(k->session_globs) : NULL;
 	out->name = *name;
 	out->may_forward = k->may_forward;
+	out->permit_open = k->permit_open ? xstrdup(k->permit_open) : NULL;
+	out->permit_listen =
+	    k->permit_listen ? xstrdup(k->permit_listen) : NULL;
 }
 
 /* Does this line let the offer in, here and now? */
@@ -243,5 +246,7 @@ void
 access_grant_release(struct access_grant *g)
 {
 	principal_release(&g->who);
+	free(g->permit_open);
+	free(g->permit_listen);
 	*g = (struct access_grant){ 0 };
 }

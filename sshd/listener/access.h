@@ -30,6 +30,7 @@ struct access_grant {
 	struct principal who; /* without remote_addr and client_version */
 	struct user_name name;
 	bool may_forward;
+	char *permit_open, *permit_listen; /* as in struct key_line */
 };
 
 /* Nothing is read before access_refresh(). Frees with access_free(). */

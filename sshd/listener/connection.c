@@ -27,8 +27,8 @@
 #include "sshd/listener/server.h"
 #include "sshd/listener/spawn.h"
 
-#define CONNECTION_END_MS    3000
-#define CONNECTION_EXEC_FAIL 127 /* what a failed exec ends with */
+#define CONNECTION_END_MS      3000
+#define CONNECTION_EXEC_FAIL   127 /* what a failed exec ends with */
 
 /* A request that the manager has not answered yet. */
 struct connection_request {
@@ -58,6 +58,11 @@ static const struct connection_rule connection_rules[] = {
 	{ FRAME_OPEN, CONNECTION_SERVE, 0, connection_on_open },
 	{ FRAME_ATTACH, CONNECTION_SERVE, 0, connection_on_run },
 	{ FRAME_RUN, CONNECTION_SERVE, 0, connection_on_run },
+	{ FRAME_FORWARD, CONNECTION_SERVE, 0, forward_on_forward },
+	{ FRAME_LISTEN, CONNECTION_SERVE, 0, forward_on_listen },
+	{ FRAME_UNLISTEN, CONNECTION_SERVE, 0, forward_on_unlisten },
+	{ FRAME_FORWARD_END, CONNECTION_SERVE | CONNECTION_ENDING, 0,
+	    forward_on_end },
 };
 
 static void
@@ -98,6 +103,7 @@ connection_cancel_all(struct connection *c)
 		free(r);
 	}
 	c->n_requests = 0;
+	forward_stop(c);
 }
 
 static void
@@ -206,7 +212,7 @@ connection_on_frame(struct wire *w, const struct frame *f)
 	if (f->fd >= 0)
 		close(f->fd);
 	/* What was asked before the child heard that is not its fault. */
-	if (c->phase == CONNECTION_ENDING)
+	if (c->phase == CONNECTION_ENDING && !r)
 		return;
 	if (r && f->fd < 0)
 		rc = r->handle(c, f);
@@ -299,6 +305,7 @@ void
 connection_free(struct connection *c)
 {
 	connection_cancel_all(c);
+	forward_release(c);
 	wire_release(&c->wire);
 	list_remove(&c->node);
 	limits_leave(&c->server->limits, &c->slot);
@@ -371,6 +378,7 @@ connection_new(struct server *server, int client_fd, const struct sockaddr *sa,
 
 	list_init(&c->node);
 	list_init(&c->requests);
+	forward_init(c);
 	c->server = server;
 	c->pidfd = -1;
 	c->phase = CONNECTION_LOGIN;
@@ -431,6 +439,26 @@ connection_pause(struct connection *c, bool on)
 {
 	if (!c->wire.is_closing)
 		wire_pause(&c->wire, on);
+	forward_pause(c, on);
+}
+
+/* NULL and "" differ: no restriction, and one that nothing meets. */
+static void
+connection_save_list(const char *s, struct buf *b)
+{
+	buf_put_u8(b, s != NULL);
+	buf_put_str(b, s);
+}
+
+static char *
+connection_load_list(struct reader *r)
+{
+	bool is_there = reader_u8(r) == 1;
+	char *s = reader_str(r, KEY_LINE_MAX);
+
+	if (!is_there)
+		free(take_ptr(s));
+	return s;
 }
 
 static void
@@ -441,6 +469,8 @@ connection_save_grant(const struct access_grant *g, struct buf *b)
 	buf_put_str(b, g->name.session);
 	buf_put_u8(b, g->name.is_exec);
 	buf_put_u8(b, g->may_forward);
+	connection_save_list(g->permit_open, b);
+	connection_save_list(g->permit_listen, b);
 }
 
 static void
@@ -451,6 +481,8 @@ connection_load_grant(struct reader *r, struct access_grant *out)
 	reader_str_into(r, out->name.session, sizeof(out->name.session));
 	out->name.is_exec = reader_u8(r) == 1;
 	out->may_forward = reader_u8(r) == 1;
+	out->permit_open = connection_load_list(r);
+	out->permit_listen = connection_load_list(r);
 }
 
 void
@@ -470,6 +502,7 @@ connection_save(struct connection *c, struct handoff *h)
 	buf_put_u32(b, c->n_tries);
 	buf_put_u64(b, (uint64_t)age_ms);
 	connection_save_grant(&c->grant, b);
+	forward_save(c, h);
 	handoff_put_wire(h, HANDOFF_SERVER, &c->wire);
 }
 
@@ -493,6 +526,7 @@ connection_load(struct server *server, struct reader *r)
 
 	list_init(&c->node);
 	list_init(&c->requests);
+	forward_init(c);
 	c->server = server;
 	c->pidfd = handoff_take_fd(r);
 	c->phase = reader_u8(r);
@@ -505,7 +539,10 @@ connection_load(struct server *server, struct reader *r)
 	c->n_tries = reader_u32(r);
 	age_ms = reader_u64(r);
 	connection_load_grant(r, &c->grant);
+	forward_load(c, r);
 	if (r->failed) {
+		forward_release(c);
+		access_grant_release(&c->grant);
 		free(c);
 		return;
 	}
@@ -519,6 +556,7 @@ connection_load(struct server *server, struct reader *r)
 	if (!handoff_take_wire(
 		r, &c->wire, server->base, &connection_handler, c)) {
 		connection_end(c);
+		forward_stop(c);
 		c->wire.is_closing = true;
 		c->wire.link.fd = -1;
 	}

@@ -14,6 +14,7 @@
 #include "sessions/wire/wire.h"
 #include "sshd/listener/access.h"
 #include "sshd/listener/address.h"
+#include "sshd/listener/forward.h"
 #include "sshd/listener/limits.h"
 
 struct event;
@@ -43,6 +44,7 @@ struct connection {
 	struct access_grant grant;           /* from CONNECTION_SERVE on */
 	struct list requests;                /* struct connection_request */
 	unsigned n_requests;
+	struct forward_book forwards;
 	int64_t started_ms; /* monotonic */
 };
 

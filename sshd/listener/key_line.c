@@ -160,6 +160,7 @@ key_line_free(struct key_line *k)
 	free(k->from);
 	free(k->command);
 	free(k->permit_open);
+	free(k->permit_listen);
 	free(k->sandbox_globs);
 	free(k->session_globs);
 	free(k);

@@ -28,7 +28,8 @@ struct key_line {
 	char *comment;                         /* "" if there is none */
 	char *from; /* the rest is NULL when the option is absent */
 	char *command;
-	char *permit_open; /* comma-separated host:port */
+	char *permit_open;   /* comma-separated host:port */
+	char *permit_listen; /* the same, hosts may be globs */
 	char *sandbox_globs, *session_globs;
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
 	enum role role;

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/endpoint.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -95,22 +96,51 @@ key_option_holds_anyway(struct key_line *k, char *value, struct err *e)
 }
 
 /* "host:port" or "[v6]:port", the port a number or `*`. */
+static bool
+key_option_is_permit(const char *value)
+{
+	const char *colon = strrchr(value, ':');
+	uint64_t port;
+
+	return colon && endpoint_is_pattern(value) && *value != '!' &&
+	       (strcmp(colon + 1, "*") == 0 ||
+		   text_parse_u64(colon + 1, 1, 65535, &port) == 0);
+}
+
+/* Adds VALUE, which becomes ours, to the list *WHERE. */
+static void
+key_option_append(char **where, char *value)
+{
+	autofree char *old = *where;
+
+	*where = old ? xasprintf("%s,%s", old, value) : xstrdup(value);
+	free(value);
+}
+
 static int
 key_option_permit_open(struct key_line *k, char *value, struct err *e)
 {
-	const char *colon = strrchr(value, ':');
-	autofree char *old = NULL;
-	uint64_t port;
-
-	if (!colon || colon == value || strpbrk(value, ", \t") ||
-	    (strcmp(colon + 1, "*") != 0 &&
-		text_parse_u64(colon + 1, 1, 65535, &port) < 0)) {
+	if (!key_option_is_permit(value)) {
 		free(value);
 		return err_set(e, -EINVAL, "permitopen= wants host:port");
 	}
-	old = k->permit_open;
-	k->permit_open = old ? xasprintf("%s,%s", old, value) : xstrdup(value);
+	key_option_append(&k->permit_open, value);
+	return 0;
+}
+
+/* A port alone stands for that port of any host. */
+static int
+key_option_permit_listen(struct key_line *k, char *value, struct err *e)
+{
+	char *full =
+	    strchr(value, ':') ? xstrdup(value) : xasprintf("*:%s", value);
+
 	free(value);
+	if (!key_option_is_permit(full)) {
+		free(full);
+		return err_set(e, -EINVAL, "permitlisten= wants [host:]port");
+	}
+	key_option_append(&k->permit_listen, full);
 	return 0;
 }
 
@@ -227,6 +257,7 @@ static const struct key_option key_options[] = {
 	{ "no-user-rc", false, key_option_holds_anyway },
 	{ "admin", false, key_option_admin },
 	{ "permitopen", true, key_option_permit_open },
+	{ "permitlisten", true, key_option_permit_listen },
 	{ "from", true, key_option_from },
 	{ "expiry-time", true, key_option_expiry },
 	{ "command", true, key_option_command },

@@ -431,6 +431,29 @@ server_pause(struct server *s, bool on)
 	server_on_slot_free(s);
 }
 
+bool
+server_is_quiet(struct server *s)
+{
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &s->connections) {
+		if (list_entry(pos, struct connection, node)
+			->forwards.n_pending)
+			return false;
+	}
+	return true;
+}
+
+void
+server_fail_pending(struct server *s, const char *why)
+{
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &s->connections)
+		forward_fail_pending(
+		    list_entry(pos, struct connection, node), why);
+}
+
 int
 server_start(struct server *s, const struct handoff *h)
 {

@@ -69,6 +69,12 @@ int server_load_listeners(struct server *s, const struct handoff *h);
 /* Accepts nobody and hears nobody, or does so again. */
 void server_pause(struct server *s, bool on);
 
+/* True when nothing that a connection asked for forwarding is under way. */
+bool server_is_quiet(struct server *s);
+
+/* Answers what is under way with a failure, and WHY. */
+void server_fail_pending(struct server *s, const char *why);
+
 /* Appends listeners, connections and who waits to H, for a berthd in our place. */
 void server_save(struct server *s, struct handoff *h);
 

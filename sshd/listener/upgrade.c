@@ -417,11 +417,14 @@ upgrade_on_tick(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (is_late)
+	if (is_late) {
 		manager_fail_all(u->manager, UPGRADE_INTERRUPTED);
+		server_fail_pending(u->server, UPGRADE_INTERRUPTED);
+	}
 	rc = store_pump(u->store, &e);
 	/* What is answered from the loop goes out before anything else. */
-	if (!manager_is_quiet(u->manager) || (!is_late && rc < 0)) {
+	if (!manager_is_quiet(u->manager) ||
+	    (!is_late && (rc < 0 || !server_is_quiet(u->server)))) {
 		upgrade_arm(u, UPGRADE_TICK_MS);
 		return;
 	}
