@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "sshd/connection/flow.h"
 #include "sshd/connection/lib_log.h"
 #include "sshd/connection/peer.h"
 #include "sshd/connection/pump.h"
@@ -30,7 +31,7 @@ chan_on_data(ssh_session session, ssh_channel ssh, void *data, uint32_t len,
 	(void)ssh;
 	if (is_stderr || c->state > CHAN_LIVE)
 		return (int)len;
-	if (c->is_in_paused || buf_len(&c->in) >= CHAN_IN_HIGH) {
+	if (c->is_in_paused || buf_len(&c->in) >= FLOW_IN_HIGH) {
 		c->is_in_paused = true;
 		return 0;
 	}

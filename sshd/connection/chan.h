@@ -18,9 +18,6 @@
 
 struct peer;
 
-/* Above it the client's data stays in libssh and its window closes. */
-#define CHAN_IN_HIGH (256U << 10)
-
 /* Requests that may wait behind one that the manager has not answered. */
 #define CHAN_WAITING_MAX 64
 

@@ -18,6 +18,7 @@
 #include "sshd/connection/auth.h"
 #include "sshd/connection/chan.h"
 #include "sshd/connection/confine.h"
+#include "sshd/connection/forward.h"
 #include "sshd/connection/ident.h"
 #include "sshd/connection/lib_log.h"
 #include "sshd/connection/request.h"
@@ -97,28 +98,42 @@ peer_release_held(struct peer *p, struct held *h)
 	free(h);
 }
 
+/* What may be asked, how it is answered, besides with FRAME_ERROR. */
+static const struct peer_question {
+	uint8_t asked, answer;
+	bool takes_error, takes_fd;
+	void (*handle)(struct peer *p, struct held *h, const struct frame *f);
+} peer_questions[] = {
+	{ FRAME_AUTH, FRAME_AUTH_REPLY, false, false, auth_reply },
+	{ FRAME_OPEN, FRAME_OK, true, false, request_opened },
+	{ FRAME_ATTACH, FRAME_CHANNEL, true, true, request_started },
+	{ FRAME_RUN, FRAME_CHANNEL, true, true, request_started },
+	{ FRAME_FORWARD, FRAME_SOCKET, true, true, forward_opened },
+	{ FRAME_LISTEN, FRAME_LISTENING, true, false, request_listening },
+	{ FRAME_UNLISTEN, FRAME_OK, true, false, request_listening },
+};
+
 /* A reply to a held message; false if it does not fit the question. */
 static bool
 peer_take_reply(struct peer *p, struct held *h, const struct frame *f)
 {
-	bool is_verdict = f->type == FRAME_AUTH_REPLY;
-
 	if (p->phase != PHASE_AUTH && p->phase != PHASE_SERVE) {
 		if (f->fd >= 0)
 			close(f->fd);
 		return true;
 	}
-	if ((h->asked == FRAME_AUTH) != is_verdict)
-		return false;
-	if (h->asked == FRAME_AUTH)
-		auth_reply(p, h, f);
-	else if (h->asked == FRAME_OPEN && f->type != FRAME_CHANNEL)
-		request_opened(p, h, f);
-	else if (h->asked != FRAME_OPEN && f->type != FRAME_OK)
-		request_started(p, h, f);
-	else
-		return false;
-	return true;
+	for (size_t i = 0; i < ARRAY_LEN(peer_questions); i++) {
+		const struct peer_question *q = &peer_questions[i];
+		bool is_error = q->takes_error && f->type == FRAME_ERROR;
+
+		if (q->asked != h->asked || (f->type != q->answer && !is_error))
+			continue;
+		if (f->fd >= 0 && (is_error || !q->takes_fd))
+			return false;
+		q->handle(p, h, f);
+		return true;
+	}
+	return false;
 }
 
 static void
@@ -126,9 +141,6 @@ peer_on_frame(struct wire *w, const struct frame *f)
 {
 	struct peer *p = w->owner;
 	struct held *h = peer_find_held(p, f->tag);
-	bool is_reply = f->type == FRAME_AUTH_REPLY ||
-			f->type == FRAME_CHANNEL || f->type == FRAME_OK ||
-			f->type == FRAME_ERROR;
 
 	p->is_busy = true;
 	if (f->type == FRAME_CLOSE) {
@@ -139,7 +151,8 @@ peer_on_frame(struct wire *w, const struct frame *f)
 		peer_goodbye(p, why, NULL);
 		return;
 	}
-	if (is_reply && h && peer_take_reply(p, h, f))
+	if (f->type == FRAME_FORWARDED ? forward_offered(p, f)
+				       : h && peer_take_reply(p, h, f))
 		return;
 	if (f->fd >= 0)
 		close(f->fd);
@@ -157,6 +170,10 @@ peer_give_up_held(struct peer *p, struct held *h)
 		peer_release_held(p, h);
 	} else if (h->asked == FRAME_OPEN) {
 		request_opened(p, h, &away);
+	} else if (h->asked == FRAME_FORWARD) {
+		forward_opened(p, h, &away);
+	} else if (h->asked == FRAME_LISTEN || h->asked == FRAME_UNLISTEN) {
+		request_listening(p, h, &away);
 	} else {
 		struct buf why = { 0 };
 		struct frame f = away;
@@ -277,6 +294,8 @@ peer_step_channels(struct peer *p)
 		list_remove(pos);
 		list_append(&p->channels, pos);
 	}
+	forward_step_all(p);
+	peer_check_alive(p);
 }
 
 /*
@@ -294,6 +313,7 @@ peer_reap_channels(struct peer *p)
 		if (c->state == CHAN_DEAD)
 			chan_free(c);
 	}
+	forward_reap(p);
 }
 
 static void
@@ -315,11 +335,11 @@ peer_turn(struct peer *p)
 	request_dispatch(p);
 	if (!peer_check_alive(p))
 		return;
-	if (!p->is_busy)
+	if (!p->is_busy && !p->n_globals_held)
 		peer_reap_channels(p);
 	if (p->phase == PHASE_SERVE)
 		peer_step_channels(p);
-	if (p->phase == PHASE_SERVE && p->is_orphan && p->n_channels == 0)
+	if (p->phase == PHASE_SERVE && p->is_orphan && peer_channels(p) == 0)
 		peer_goodbye(p, PEER_RESTARTING, NULL);
 	peer_check_deadlines(p);
 	peer_check_alive(p);
@@ -343,14 +363,16 @@ peer_arm(struct peer *p)
 	if (p->phase == PHASE_IDENT)
 		event_add(p->transport.read_ev, NULL);
 	else
-		transport_arm(&p->transport,
-		    !p->is_auth_held && p->phase != PHASE_GOODBYE);
+		transport_arm(&p->transport, !p->is_auth_held &&
+						 !p->n_globals_held &&
+						 p->phase != PHASE_GOODBYE);
 	peer_nearest(&at, p->grace_ms);
 	peer_nearest(&at, p->probe_ms);
 	if (p->phase == PHASE_GOODBYE)
 		peer_nearest(&at, p->goodbye_ms);
 	list_for_each (pos, next, &p->channels)
 		peer_nearest(&at, list_entry(pos, struct chan, node)->close_ms);
+	peer_nearest(&at, forward_deadline(p));
 	event_del(p->timer);
 	if (at == 0)
 		return;
@@ -402,6 +424,7 @@ peer_finish(struct peer *p)
 
 	list_for_each (pos, next, &p->channels)
 		chan_hang_up(list_entry(pos, struct chan, node));
+	forward_hang_up_all(p);
 	log_info("disconnect", "reason", p->why, NULL);
 	transport_disconnect(
 	    &p->transport, p->farewell[0] ? p->farewell : NULL);
@@ -452,6 +475,7 @@ peer_serve(int tcp_fd, int manager_fd, struct wire_settings *s)
 	p = (struct peer){ .settings = *s, .phase = PHASE_IDENT };
 	list_init(&p.held);
 	list_init(&p.channels);
+	list_init(&p.forwards);
 	p.base = event_base_new();
 	if (!p.base)
 		abort();

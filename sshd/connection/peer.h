@@ -54,6 +54,10 @@ struct peer {
 	uint16_t last_tag;
 	struct list channels;
 	unsigned n_channels, next_channel;
+	struct list forwards; /* struct forward */
+	unsigned n_forwards;
+	/* Global requests: nothing is read until the manager answered. */
+	unsigned n_globals_held;
 	unsigned n_ptys;                        /* channels with a PTY */
 	int64_t grace_ms, probe_ms, goodbye_ms; /* deadlines, monotonic */
 	int64_t fed_ms;     /* when the watchdog was last fed */
@@ -61,6 +65,13 @@ struct peer {
 	char why[256];      /* for the log */
 	char farewell[256]; /* for the client */
 };
+
+/* Channels of all kinds, and those that the manager is asked about. */
+static inline unsigned
+peer_channels(const struct peer *p)
+{
+	return p->n_channels + p->n_forwards + p->n_opens_held;
+}
 
 /*
  * Takes over the socket TCP_FD and the manager's link MANAGER_FD and serves

@@ -9,10 +9,8 @@
 
 #include "base/buf.h"
 #include "sshd/connection/chan.h"
+#include "sshd/connection/flow.h"
 #include "sshd/connection/peer.h"
-
-#define PUMP_SLICE  (256U << 10)
-#define PUMP_IN_LOW (64U << 10)
 
 /* More than this nobody grants; keeps the sum from wrapping. */
 #define PUMP_CREDIT_MAX (1U << 30)
@@ -160,24 +158,6 @@ pump_handler(void)
 	return &handler;
 }
 
-/* Takes what libssh kept back, always to empty, until nothing is left. */
-static bool
-pump_pull(struct chan *c)
-{
-	int n = ssh_channel_poll(c->ssh, 0);
-	int k;
-
-	if (n <= 0) {
-		c->is_in_paused = false;
-		return false;
-	}
-	k = ssh_channel_read_nonblocking(
-	    c->ssh, buf_reserve(&c->in, (size_t)n), (uint32_t)n, 0);
-	if (k > 0)
-		buf_commit(&c->in, (size_t)k);
-	return k > 0;
-}
-
 static bool
 pump_send_in(struct chan *c)
 {
@@ -211,7 +191,8 @@ pump_in(struct chan *c)
 		buf_clear(&c->in);
 	else if (c->state == CHAN_LIVE)
 		moved = pump_send_in(c);
-	if (c->is_in_paused && buf_len(&c->in) < PUMP_IN_LOW && pump_pull(c))
+	if (c->is_in_paused && buf_len(&c->in) < FLOW_IN_LOW &&
+	    flow_pull(c->ssh, &c->in, &c->is_in_paused))
 		moved = true;
 	if (c->state == CHAN_LIVE && c->has_in_eof && !c->is_in_eof_sent &&
 	    !c->is_in_paused && buf_len(&c->in) == 0) {
@@ -240,31 +221,20 @@ pump_regrant(struct chan *c, enum frame_stream stream)
 static bool
 pump_write(struct chan *c, enum frame_stream stream)
 {
-	struct buf *b = &c->out[stream];
-	uint32_t window, n = PUMP_SLICE;
-	int k;
+	int k = flow_push(
+	    &c->peer->transport, c->ssh, &c->out[stream], stream == STREAM_ERR);
 
-	if (buf_len(b) == 0 || transport_is_clogged(&c->peer->transport))
-		return false;
-	window = ssh_channel_window_size(c->ssh);
-	n = n < window ? n : window;
-	n = n < buf_len(b) ? n : (uint32_t)buf_len(b);
-	if (n == 0)
-		return false;
-	k = stream == STREAM_ERR
-		? ssh_channel_write_stderr(c->ssh, buf_head(b), n)
-		: ssh_channel_write(c->ssh, buf_head(b), n);
 	if (k < 0) {
 		/* Closed by the client, or the whole session is in error. */
 		c->is_client_closed = true;
 		return true;
 	}
-	/* 0: the keys are being changed, or the window closed meanwhile. */
-	buf_consume(b, (size_t)k);
+	if (k == 0)
+		return false;
 	c->out_owed[stream] +=
 	    stream == STREAM_OUT ? tap_on_credit(c, (uint32_t)k) : (uint32_t)k;
 	pump_regrant(c, stream);
-	return k > 0;
+	return true;
 }
 
 bool

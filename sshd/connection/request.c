@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "sshd/connection/auth.h"
 #include "sshd/connection/chan.h"
+#include "sshd/connection/forward.h"
 #include "sshd/connection/lib_log.h"
 #include "sshd/connection/peer.h"
 
@@ -80,6 +81,35 @@ request_accept(struct peer *p, ssh_message msg)
 		chan_new(p, ssh);
 }
 
+/* Asks the manager for a connection to where the client wants it. */
+static void
+request_forward(struct request *r)
+{
+	const char *host = ssh_message_channel_request_open_destination(r->msg);
+	const char *origin =
+	    ssh_message_channel_request_open_originator(r->msg);
+	int port = ssh_message_channel_request_open_destination_port(r->msg);
+	struct wire_forward m = { .port = (uint16_t)port };
+	struct buf b = { 0 };
+	struct held *h;
+
+	if (!host || strlen(host) >= sizeof(m.host) || port < 0 ||
+	    port > UINT16_MAX) {
+		request_refuse(r);
+		return;
+	}
+	snprintf(m.host, sizeof(m.host), "%s", host);
+	snprintf(m.origin, sizeof(m.origin), "%s", origin ? origin : "");
+	m.origin_port =
+	    (uint32_t)ssh_message_channel_request_open_originator_port(r->msg);
+	h = peer_hold(r->peer, r->msg, FRAME_FORWARD);
+	r->is_taken = true;
+	r->peer->n_opens_held++;
+	wire_forward_encode(&b, &m);
+	wire_send_buf(&r->peer->manager, FRAME_FORWARD, 0, h->tag, &b);
+	buf_release(&b);
+}
+
 static void
 request_open(struct request *r)
 {
@@ -91,7 +121,7 @@ request_open(struct request *r)
 				  : OPEN_OTHER;
 	struct held *h;
 
-	if (p->n_channels + p->n_opens_held >= p->settings.max_channels) {
+	if (peer_channels(p) >= p->settings.max_channels) {
 		log_info(
 		    "channel_refused", "reason", "too many channels", NULL);
 		request_refuse(r);
@@ -103,6 +133,10 @@ request_open(struct request *r)
 			request_accept(p, r->msg);
 		else
 			request_refuse(r);
+		return;
+	}
+	if (what == OPEN_DIRECT_TCPIP && p->manager.version >= 2) {
+		request_forward(r);
 		return;
 	}
 	h = peer_hold(p, r->msg, FRAME_OPEN);
@@ -120,6 +154,60 @@ request_opened(struct peer *p, struct held *h, const struct frame *f)
 		request_accept(p, h->msg);
 	else
 		ssh_message_reply_default(h->msg);
+	peer_release_held(p, h);
+}
+
+/*
+ * tcpip-forward and its end. Replies to global requests have no number but their
+ * order, so nothing else is read before this one is answered.
+ */
+static void
+request_ask_port(struct request *r, uint8_t frame)
+{
+	struct peer *p = r->peer;
+	const char *address = ssh_message_global_request_address(r->msg);
+	int port = ssh_message_global_request_port(r->msg);
+	struct wire_listen m = { .port = (uint16_t)port };
+	struct buf b = { 0 };
+	struct held *h;
+
+	if (!address || strlen(address) >= sizeof(m.address) || port < 0 ||
+	    port > UINT16_MAX || p->is_orphan || p->manager.version < 2) {
+		request_refuse(r);
+		return;
+	}
+	snprintf(m.address, sizeof(m.address), "%s", address);
+	h = peer_hold(p, r->msg, frame);
+	r->is_taken = true;
+	p->n_globals_held++;
+	wire_listen_encode(&b, &m);
+	wire_send_buf(&p->manager, frame, 0, h->tag, &b);
+	buf_release(&b);
+}
+
+static void
+request_listen(struct request *r)
+{
+	request_ask_port(r, FRAME_LISTEN);
+}
+
+static void
+request_unlisten(struct request *r)
+{
+	request_ask_port(r, FRAME_UNLISTEN);
+}
+
+void
+request_listening(struct peer *p, struct held *h, const struct frame *f)
+{
+	struct reader r = reader_over(f->data, f->len);
+
+	p->n_globals_held--;
+	if (f->type == FRAME_ERROR)
+		ssh_message_reply_default(h->msg);
+	else
+		ssh_message_global_request_reply_success(
+		    h->msg, (uint16_t)reader_u32(&r));
 	peer_release_held(p, h);
 }
 
@@ -267,6 +355,10 @@ static const struct request_row request_rows[] = {
 	{ SSH_REQUEST_SERVICE, ANY, PHASE_AUTH, 0, request_service },
 	{ SSH_REQUEST_AUTH, ANY, PHASE_AUTH, 0, request_auth },
 	{ SSH_REQUEST_CHANNEL_OPEN, ANY, PHASE_SERVE, 0, request_open },
+	{ SSH_REQUEST_GLOBAL, SSH_GLOBAL_REQUEST_TCPIP_FORWARD, PHASE_SERVE, 0,
+	    request_listen },
+	{ SSH_REQUEST_GLOBAL, SSH_GLOBAL_REQUEST_CANCEL_TCPIP_FORWARD,
+	    PHASE_SERVE, 0, request_unlisten },
 	{ SSH_REQUEST_GLOBAL, ANY, PHASE_SERVE, 0, request_refuse },
 	{ CHAN, SSH_CHANNEL_REQUEST_PTY, PHASE_SERVE, ONCE, request_pty },
 	{ CHAN, SSH_CHANNEL_REQUEST_WINDOW_CHANGE, PHASE_SERVE, 0,
@@ -362,13 +454,18 @@ static void
 request_handle(struct peer *p, ssh_message msg)
 {
 	struct request r = { .peer = p, .msg = msg };
+	ssh_channel ssh;
 
 	if (ssh_message_type(msg) != SSH_REQUEST_CHANNEL) {
 		request_run(&r);
 		return;
 	}
 	r.is_break = lib_log_next_break();
-	r.channel = chan_find(p, ssh_message_channel_request_channel(msg));
+	ssh = ssh_message_channel_request_channel(msg);
+	r.channel = chan_find(p, ssh);
+	/* PuTTY measures by what nobody knows, and waits for the refusal. */
+	if (!r.channel && forward_has(p, ssh))
+		ssh_message_reply_default(msg);
 	/* Of a channel that is freed: a reply would read freed memory. */
 	if (!r.channel)
 		ssh_message_free(msg);
@@ -437,7 +534,7 @@ request_dispatch(struct peer *p)
 	for (int i = 0; i < REQUEST_PER_TURN; i++) {
 		ssh_message msg;
 
-		if (p->is_auth_held ||
+		if (p->is_auth_held || p->n_globals_held ||
 		    (p->phase != PHASE_AUTH && p->phase != PHASE_SERVE))
 			return;
 		/* Polls the socket when nothing waits. */

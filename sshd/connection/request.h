@@ -16,6 +16,12 @@ struct peer;
 /* Takes messages from libssh and handles them, a bounded number a turn. */
 void request_dispatch(struct peer *p);
 
+/*
+ * FRAME_LISTENING, FRAME_OK or FRAME_ERROR for a held global request H, which it
+ * releases.
+ */
+void request_listening(struct peer *p, struct held *h, const struct frame *f);
+
 /* Handles the messages of C that waited behind a held one. */
 void request_resume(struct peer *p, struct chan *c);
 
