@@ -48,13 +48,13 @@ keys_put_option(struct buf *b, const char *name, const char *value)
 }
 
 static void
-keys_put_permits(struct buf *b, const char *list)
+keys_put_permits(struct buf *b, const char *name, const char *list)
 {
 	autofree char *copy = list ? xstrdup(list) : NULL;
 	char *next = copy, *one;
 
 	while (next && (one = strsep(&next, ",")))
-		keys_put_option(b, "permitopen", one);
+		keys_put_option(b, name, one);
 }
 
 static void
@@ -85,7 +85,8 @@ keys_write(const struct key_line *k)
 	keys_put_option(&b, "sandbox", k->sandbox_globs);
 	keys_put_option(&b, "session", k->session_globs);
 	keys_put_option(&b, "role", k->has_role ? role_name(k->role) : NULL);
-	keys_put_permits(&b, k->permit_open);
+	keys_put_permits(&b, "permitopen", k->permit_open);
+	keys_put_permits(&b, "permitlisten", k->permit_listen);
 	keys_put(&b, " ");
 	keys_put(&b, k->type);
 	keys_put(&b, " ");
@@ -114,6 +115,7 @@ keys_compare(const struct key_line *a, const struct key_line *b)
 	FUZZ_CHECK(keys_same_text(a->from, b->from));
 	FUZZ_CHECK(keys_same_text(a->command, b->command));
 	FUZZ_CHECK(keys_same_text(a->permit_open, b->permit_open));
+	FUZZ_CHECK(keys_same_text(a->permit_listen, b->permit_listen));
 	FUZZ_CHECK(keys_same_text(a->sandbox_globs, b->sandbox_globs));
 	FUZZ_CHECK(keys_same_text(a->session_globs, b->session_globs));
 	FUZZ_CHECK(a->has_role == b->has_role && a->is_admin == b->is_admin);

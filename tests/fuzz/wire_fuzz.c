@@ -62,6 +62,9 @@ WIRE_PLAIN(hello)
 WIRE_OWNING(auth)
 WIRE_OWNING(run)
 WIRE_OWNING(settings)
+WIRE_PLAIN(forward)
+WIRE_PLAIN(listen)
+WIRE_PLAIN(forward_end)
 
 /* A new message is a row at the end: the corpus counts on the order. */
 static const struct wire_row {
@@ -95,6 +98,12 @@ static const struct wire_row {
 	{ fuzz_left_2_decode, fuzz_left_2_encode, NULL,
 	    sizeof(struct wire_left) },
 	{ fuzz_take_decode, fuzz_take_encode, NULL, sizeof(struct wire_take) },
+	{ fuzz_forward_decode, fuzz_forward_encode, NULL,
+	    sizeof(struct wire_forward) },
+	{ fuzz_listen_decode, fuzz_listen_encode, NULL,
+	    sizeof(struct wire_listen) },
+	{ fuzz_forward_end_decode, fuzz_forward_end_encode, NULL,
+	    sizeof(struct wire_forward_end) },
 };
 
 /* Decodes P of N bytes, encodes it and compares. */

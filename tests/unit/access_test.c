@@ -128,6 +128,13 @@ static const struct {
 	{ "permitopen=\"localhost:80\",permitopen=\"[::1]:*\"", true },
 	{ "permitopen=\"localhost\"", false },
 	{ "permitopen=\"localhost:0\"", false },
+	{ "permitopen=\"a:1,b:2\"", false },
+	{ "permitopen=\"!a:1\"", false },
+	{ "permitopen=\"::1:80\"", false },
+	{ "permitlisten=\"8080\",permitlisten=\"local*:*\"", true },
+	{ "permitlisten=\"*\"", true },
+	{ "permitlisten=\"localhost:x\"", false },
+	{ "permitlisten=\"\"", false },
 	{ "sandbox=\"box\"", true },
 	{ "sandbox=\"b*,!bad\"", true },
 	{ "sandbox=\"*,!box\"", false },
@@ -201,13 +208,16 @@ access_options_set_what_the_key_may(void **state)
 
 	(void)state;
 	write_keys("restrict,pty,role=\"owner\",admin " A "\n"
-		   "restrict " B "\n");
+		   "restrict,permitopen=\"a:1\",permitopen=\"[::1]:*\","
+		   "permitlisten=\"80\" " B "\n");
 	assert_int_equal(ask("box", KEY_A, &g, NULL), 0);
 	assert_true(g.who.may_pty && !g.may_forward && g.who.is_admin);
 	assert_int_equal(g.who.role, ROLE_OWNER);
 	access_grant_release(&g);
 	assert_int_equal(ask("box", KEY_B, &g, NULL), 0);
 	assert_false(g.who.may_pty || g.may_forward || g.who.is_admin);
+	assert_string_equal(g.permit_open, "a:1,[::1]:*");
+	assert_string_equal(g.permit_listen, "*:80");
 	access_grant_release(&g);
 }
 

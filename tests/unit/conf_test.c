@@ -134,6 +134,8 @@ every_default_of_the_contract_is_in_the_table(void **state)
 		{ "session.on_shutdown", "keep" },
 		{ "session.notice", "lost" },
 		{ "session.max_per_sandbox", "100" },
+		{ "forward.allow", "localhost:*,127.0.0.1:*,[::1]:*" },
+		{ "forward.listen", "localhost:*" },
 		{ "recording.enabled", "yes" },
 		{ "recording.exec", "no" },
 		{ "recording.input", "off" },
@@ -306,6 +308,9 @@ a_wrong_value_is_a_sentence_with_file_line_and_key(void **state)
 		{ "[session]\nenv_accept = LC_*,A=B\n", "2",
 		    "session.env_accept: \"A=B\" is not a pattern of "
 		    "variable names" },
+		{ "[forward]\nallow = localhost\n", "2",
+		    "forward.allow: \"localhost\" is not a pattern like "
+		    "host:port, *:80 or [v6]:*" },
 		{ "[session]\nshell = /nowhere/sh\n", "2",
 		    "session.shell: there is no such program" },
 		{ "[sandbox]\nuser = a b\n", "2",
@@ -523,6 +528,8 @@ what_is_shown_loads_to_the_same_again(void **state)
 		"/yet/another/long/path/of/a/key/that/is/the/third/of/them",
 		"server.admin_group=root",
 		"session.env_accept=none",
+		"forward.allow=*.example.com:443,!10.*:*,[fe80::*]:8???",
+		"forward.listen=none",
 		"session.resize=fixed 100x30",
 		"session.detach_key=ctrl-a d",
 		"session.answer=name,cursor=#010203",
@@ -549,6 +556,9 @@ what_is_shown_loads_to_the_same_again(void **state)
 	assert_true(c->recording.input);
 	assert_false(c->access.autocreate);
 	assert_string_equal(c->session.env_accept, "");
+	assert_string_equal(
+	    c->forward.allow, "*.example.com:443,!10.*:*,[fe80::*]:8???");
+	assert_string_equal(c->forward.listen, "");
 	conf_free(c);
 	free(first);
 	free(second);

@@ -73,6 +73,14 @@ static const char golden_settings[] =
     "0000000200000005636f6e2d31000000075b3a3a315d3a390000753000007530"
     "000000030000004000000000001000000201000000010000000350454d";
 
+static const char golden_forward[] =
+    "00000007000000033a3a310000005000000001610000ea60";
+
+static const char golden_listen[] = "000000012a00001f90";
+
+static const char golden_forward_end[] =
+    "0000000700000000000000030102030405060708";
+
 static struct buf
 from_hex(const char *hex)
 {
@@ -161,6 +169,13 @@ static const struct wire_settings in_settings = { .version = 2,
 	.log_level = 2,
 	.log_json = 1,
 	.host_keys = v_keys };
+
+static const struct wire_forward in_forward = {
+	.id = 7, .host = "::1", .port = 80, .origin = "a", .origin_port = 60000
+};
+static const struct wire_listen in_listen = { "*", 8080 };
+static const struct wire_forward_end in_forward_end = { 7, 3,
+	0x0102030405060708 };
 
 static struct wire_exited
 in_exited(void)
@@ -274,6 +289,24 @@ encode_settings(struct buf *b)
 	wire_settings_encode(b, &in_settings);
 }
 
+static void
+encode_forward(struct buf *b)
+{
+	wire_forward_encode(b, &in_forward);
+}
+
+static void
+encode_listen(struct buf *b)
+{
+	wire_listen_encode(b, &in_listen);
+}
+
+static void
+encode_forward_end(struct buf *b)
+{
+	wire_forward_end_encode(b, &in_forward_end);
+}
+
 /* Decodes and, if that went well, encodes what came out into B. */
 #define RECODE(kind, release)                                            \
 	static int recode_##kind(const void *p, size_t n, struct buf *b) \
@@ -298,6 +331,9 @@ RECODE(hello, (void)0)
 RECODE(auth, wire_auth_release(&m))
 RECODE(run, wire_run_release(&m))
 RECODE(settings, wire_settings_release(&m))
+RECODE(forward, (void)0)
+RECODE(listen, (void)0)
+RECODE(forward_end, (void)0)
 
 /* The same for the shape of an older version. */
 #define RECODE_VERSION(kind, v, release)                                       \
@@ -337,6 +373,9 @@ static const struct payload {
 	{ golden_auth, encode_auth, recode_auth },
 	{ golden_run, encode_run, recode_run },
 	{ golden_settings, encode_settings, recode_settings },
+	{ golden_forward, encode_forward, recode_forward },
+	{ golden_listen, encode_listen, recode_listen },
+	{ golden_forward_end, encode_forward_end, recode_forward_end },
 };
 
 static void
