@@ -275,7 +275,7 @@ pending_counts_from_the_last_ground_position(void **state)
 	} rows[] = { { "abc", 0 }, { "ab\033", 1 }, { "ab\033[12", 4 },
 		{ "ab\033[1m", 0 }, { "\033]0;title", 9 },
 		{ "\033]0;title\033", 10 }, { "x\343\201", 2 },
-		{ "\033[1\033", 4 } };
+		{ "\033[1\033", 1 } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
