@@ -73,7 +73,7 @@ static const char *const tmux_pieces[] = {
 	"y\033[%ub",
 };
 
-static char tmux_socket[64];
+static char tmux_dir[] = "/tmp/screen_tmux.XXXXXX";
 
 /* What a command prints, at most N - 1 bytes. */
 static void tmux_run(char *out, size_t n, const char *fmt, ...)
@@ -91,7 +91,7 @@ tmux_run(char *out, size_t n, const char *fmt, ...)
 	vsnprintf(args, sizeof(args), fmt, ap);
 	va_end(ap);
 	snprintf(line, sizeof(line),
-	    "unset TMUX; exec tmux -L %s -f /dev/null -u %s", tmux_socket,
+	    "unset TMUX; exec tmux -S %s/socket -f /dev/null -u %s", tmux_dir,
 	    args);
 	f = popen(line, "r");
 	assert_non_null(f);
@@ -215,15 +215,14 @@ tmux_store(const char *path, const struct buf *b)
 static void
 a_pane_shows_the_same(void **state)
 {
-	char out[256], dir[] = "/tmp/screen_tmux.XXXXXX", path[64];
+	char out[256], path[64];
 	unsigned wrong = 0;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
 	for (unsigned i = 0; i < TMUX_STREAMS; i++) {
 		struct buf b = { 0 };
 
-		snprintf(path, sizeof(path), "%s/%u", dir, i);
+		snprintf(path, sizeof(path), "%s/%u", tmux_dir, i);
 		tmux_make(&b, i);
 		tmux_store(path, &b);
 		tmux_run(out, sizeof(out),
@@ -236,7 +235,6 @@ a_pane_shows_the_same(void **state)
 		buf_release(&b);
 		unlink(path);
 	}
-	rmdir(dir);
 	assert_int_equal(wrong, 0);
 }
 
@@ -244,18 +242,19 @@ static int
 tmux_begin(void **state)
 {
 	(void)state;
-	snprintf(tmux_socket, sizeof(tmux_socket), "berth-test-%d", getpid());
-	return 0;
+	return mkdtemp(tmux_dir) ? 0 : -1;
 }
 
 static int
 tmux_end(void **state)
 {
-	char out[64];
+	char out[64], path[64];
 
 	(void)state;
 	tmux_run(out, sizeof(out), "kill-server 2>/dev/null");
-	return 0;
+	snprintf(path, sizeof(path), "%s/socket", tmux_dir);
+	unlink(path);
+	return rmdir(tmux_dir);
 }
 
 int
