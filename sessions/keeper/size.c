@@ -112,8 +112,10 @@ size_update(struct keeper *k)
 static void
 size_take(struct keeper *k, struct viewer *v, const struct wire_size *s)
 {
-	if (s->cols || s->rows)
-		v->size = size_valid(s, v->size.cols ? &v->size : &k->size);
+	if (s->cols == 0 && s->rows == 0)
+		return;
+	v->size = size_valid(s, v->size.cols ? &v->size : &k->size);
+	manager_link_stats_changed(&k->manager);
 }
 
 void

@@ -182,6 +182,7 @@ viewer_resync(struct viewer *v)
 	}
 	v->resync_ms = now;
 	v->resyncs++;
+	manager_link_stats_changed(&v->k->manager);
 	if (viewer_has_terminal(v) && v->is_shown)
 		viewer_resync_screen(v);
 	else
