@@ -53,7 +53,7 @@ struct viewer {
 	int signal_fd;
 	bool is_input_over, is_leaving, is_shut;
 	bool is_given_back; /* the session left our terminal as it was */
-	bool is_over; /* only what waits is still written */
+	bool is_over;       /* only what waits is still written */
 	bool has_exit, is_stopped;
 	int64_t leave_at_ms;
 };

@@ -271,6 +271,25 @@ viewer_wake_application(struct viewer *v, const struct wire_size *before)
 		child_signal(&k->child, SIGWINCH);
 }
 
+/*
+ * What berth has to say to V. On a new terminal it is the first line for all to
+ * see; later it goes before the repaint, which is not of our making. The
+ * recording has only what the program printed.
+ */
+static void
+viewer_notify(struct viewer *v, const char *text)
+{
+	struct keeper *k = v->k;
+	autofree char *line = xasprintf("[berth: %s]\r\n", text);
+
+	if (k->display.screen && ring_end(k->ring) == 0) {
+		ring_push(k->ring, line, strlen(line));
+		screen_write(k->display.screen, line, strlen(line));
+	} else {
+		buf_put(&v->out, line, strlen(line));
+	}
+}
+
 void
 viewer_attach(struct keeper *k, const struct wire_viewer *spec, int fd)
 {
@@ -289,11 +308,8 @@ viewer_attach(struct keeper *k, const struct wire_viewer *spec, int fd)
 	v->flags = spec->flags;
 	v->label = spec->label ? xstrdup(spec->label) : NULL;
 	v->identity = spec->identity ? xstrdup(spec->identity) : NULL;
-	if (spec->notice && spec->notice[0] && k->ring) {
-		buf_put(&v->out, "[berth: ", 8);
-		buf_put(&v->out, spec->notice, strlen(spec->notice));
-		buf_put(&v->out, "]\r\n", 3);
-	}
+	if (spec->notice && spec->notice[0] && k->ring)
+		viewer_notify(v, spec->notice);
 	list_append(&k->viewers, &v->node);
 	k->n_viewers++;
 	if (keeper_has(k, LAUNCH_BOUND) && !k->had_viewer) {

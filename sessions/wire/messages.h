@@ -23,8 +23,8 @@
 #define WIRE_IDENTITY_MAX 256
 #define WIRE_LABEL_MAX    2048 /* bytes that the manager gives a viewer */
 #define WIRE_NOTICE_MAX   256
-#define WIRE_ANSWER_MAX   64 /* name of a terminal and a NUL */
-#define WIRE_KEYS_MAX     2  /* of a detach key */
+#define WIRE_ANSWER_MAX   64  /* name of a terminal and a NUL */
+#define WIRE_KEYS_MAX     2   /* of a detach key */
 #define WIRE_HOST_MAX     256 /* a host name and a NUL */
 
 /* A terminal's size; 0 = unknown, kept as it is. */

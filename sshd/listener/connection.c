@@ -27,8 +27,8 @@
 #include "sshd/listener/server.h"
 #include "sshd/listener/spawn.h"
 
-#define CONNECTION_END_MS      3000
-#define CONNECTION_EXEC_FAIL   127 /* what a failed exec ends with */
+#define CONNECTION_END_MS    3000
+#define CONNECTION_EXEC_FAIL 127 /* what a failed exec ends with */
 
 /* A request that the manager has not answered yet. */
 struct connection_request {
