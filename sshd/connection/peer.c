@@ -24,6 +24,7 @@
 #include "sshd/connection/request.h"
 
 #define PEER_GOODBYE_MS     2000
+#define PEER_LEAVE_MS       500
 #define PEER_GRACE_EXTRA_MS 2000 /* the manager's own clock comes first */
 #define PEER_FEED_MS        1000
 #define PEER_POLLS_AUTH     1
@@ -136,6 +137,39 @@ peer_take_reply(struct peer *p, struct held *h, const struct frame *f)
 	return false;
 }
 
+/* Channels on shared terminals that still have to be given back. */
+static unsigned
+peer_count_shared(struct peer *p, bool is_asking)
+{
+	struct list *pos, *next;
+	unsigned n = 0;
+
+	list_for_each (pos, next, &p->channels) {
+		struct chan *c = list_entry(pos, struct chan, node);
+
+		if (!c->run.has_pty || c->run.kind != RUN_SHELL ||
+		    (c->state != CHAN_LIVE && c->state != CHAN_DRAINING))
+			continue;
+		n++;
+		if (is_asking && c->state == CHAN_LIVE &&
+		    c->wire.version >= 2 && !c->wire.is_broken)
+			wire_send(&c->wire, FRAME_DETACH, 0, 0, NULL, 0);
+	}
+	return n;
+}
+
+/* The manager wants the connection to end; first the terminals are given back. */
+static void
+peer_take_leave(struct peer *p, const char *why)
+{
+	if (p->phase != PHASE_SERVE || peer_count_shared(p, true) == 0) {
+		peer_goodbye(p, why, NULL);
+		return;
+	}
+	peer_note(p->farewell, sizeof(p->farewell), why);
+	p->leave_ms = clock_mono_ms() + PEER_LEAVE_MS;
+}
+
 static void
 peer_on_frame(struct wire *w, const struct frame *f)
 {
@@ -148,7 +182,7 @@ peer_on_frame(struct wire *w, const struct frame *f)
 		char why[256];
 
 		reader_str_into(&r, why, sizeof(why));
-		peer_goodbye(p, why, NULL);
+		peer_take_leave(p, why);
 		return;
 	}
 	if (f->type == FRAME_FORWARDED ? forward_offered(p, f)
@@ -272,6 +306,14 @@ peer_check_deadlines(struct peer *p)
 		peer_end(p, "not authenticated in time");
 	if (p->probe_ms && now >= p->probe_ms && p->phase != PHASE_OVER)
 		peer_probe(p, now);
+	if (p->leave_ms && p->phase == PHASE_SERVE &&
+	    (now >= p->leave_ms || peer_count_shared(p, false) == 0)) {
+		char why[sizeof(p->farewell)];
+
+		p->leave_ms = 0;
+		peer_note(why, sizeof(why), p->farewell);
+		peer_goodbye(p, why, NULL);
+	}
 	if (p->phase == PHASE_GOODBYE &&
 	    (now >= p->goodbye_ms || transport_is_flushed(&p->transport)))
 		p->phase = PHASE_OVER;
@@ -368,6 +410,7 @@ peer_arm(struct peer *p)
 						 p->phase != PHASE_GOODBYE);
 	peer_nearest(&at, p->grace_ms);
 	peer_nearest(&at, p->probe_ms);
+	peer_nearest(&at, p->leave_ms);
 	if (p->phase == PHASE_GOODBYE)
 		peer_nearest(&at, p->goodbye_ms);
 	list_for_each (pos, next, &p->channels)

@@ -87,7 +87,9 @@ pump_take_detach(struct chan *c, const struct frame *f)
 	reader_str_into(&r, why, sizeof(why));
 	if (!reader_done(&r))
 		return -EPROTO;
-	if (f->arg == 1) {
+	if (c->peer->leave_ms) {
+		chan_fail(c, c->peer->farewell);
+	} else if (f->arg == 1) {
 		/* As the user wished: that is no failure. */
 		chan_say(c, why);
 		c->has_exit = c->has_end = true;

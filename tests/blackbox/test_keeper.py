@@ -633,9 +633,10 @@ def test_a_notice_is_the_first_thing_that_its_viewer_sees(keeper):
     v = k.attach(notice="this is new")
     v.wait_for("begun")
     assert v.out[kf.OUT].startswith(b"[berth: this is new]\r\n")
-    other = k.attach()
+    other = k.attach(notice="you joined")
     other.wait_for("begun")
-    assert b"berth" not in other.out[kf.OUT]
+    assert other.out[kf.OUT].startswith(b"[berth: you joined]\r\n")
+    assert b"joined" not in v.out[kf.OUT]
 
 
 def test_drop_detaches_one_viewer_with_a_reason(keeper):

@@ -618,3 +618,63 @@ def test_no_secrets_of_the_server_in_the_environment(srv, box):
         assert not any(k.startswith(("BERTH_SOCK", "NOTIFY", "LD_", "SSH_AUTH"))
                        for k in env)
         assert "COLUMNS" not in env and "LINES" not in env
+
+
+# ---- A6: the terminal is given back -----------------------------------------
+
+
+def dirty(srv, box, **kw):
+    """A client in whose terminal a program has turned on what it could."""
+    term = srv.term(box, **kw).ready()
+    term.send("printf '\\033[?1000;1006;2004h\\033[?1049h'; echo dir''ty\r")
+    term.expect(rb"dirty")
+    return term
+
+
+def is_given_back(text):
+    """After the last time that each mode was set it was reset."""
+    for mode in (b"1000", b"1006", b"2004", b"1049"):
+        on = [m.start() for m in re.finditer(rb"\x1b\[\?[0-9;]*" + mode +
+                                             rb"[0-9;]*h", text)]
+        off = [m.start() for m in re.finditer(rb"\x1b\[\?[0-9;]*" + mode +
+                                              rb"[0-9;]*l", text)]
+        assert on and off and off[-1] > on[-1], mode
+
+
+@pytest.mark.parametrize("how", ("exit", "kill", "kick", "term"))
+def test_a6_every_orderly_end_gives_the_terminal_back(fresh, box, how):
+    """The client's own shell must not be left in mouse and paste mode."""
+    srv = fresh()
+    term = dirty(srv, box)
+    if how == "exit":
+        term.send("exit 4\r")
+    elif how == "kill":
+        srv.berth_ok("kill", f"{box}+default", "-KILL")
+    elif how == "kick":
+        (row,) = srv.json("who")
+        srv.berth_ok("kick", str(row["id"]))
+    else:
+        srv.stop()
+    code = term.wait()
+    is_given_back(term.text)
+    assert code == {"exit": 4, "kill": 255, "kick": 255, "term": 255}[how]
+
+
+def test_a6_the_detach_key_gives_it_back_and_is_no_failure(fresh, box):
+    srv = fresh(session__detach_key="ctrl-]")
+    term = dirty(srv, box)
+    term.send("\x1d")
+    assert term.wait() == 0
+    is_given_back(term.text)
+    again = srv.term(box).ready()
+    again.send("exit 2\r")
+    assert again.wait() == 2
+
+
+def test_a6_what_was_never_on_is_not_turned_off(srv, box):
+    """A shell that set nothing leaves no reset behind its last output."""
+    term = srv.term(box).ready()
+    term.send("printf '\\033[?2004l'; echo la''st; exec true\r")
+    assert term.wait() == 0
+    tail = term.text[term.text.rindex(b"last"):]
+    assert b"\x1b[" not in tail, tail

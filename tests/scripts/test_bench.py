@@ -132,7 +132,8 @@ def test_list_names_every_measure():
     assert (code, err) == (0, "")
     listed = {line.split()[0] for line in out.splitlines()}
     defined = set()
-    for module in ("streams", "logins", "memory", "screen"):
+    for module in ("streams", "transfers", "logins", "memory", "screen",
+                   "forwards"):
         text = (BENCH / f"{module}.py").read_text()
         table = text[text.index("\nMEASURES = {"):]
         defined |= set(re.findall(r'"(\w+)":', table))
