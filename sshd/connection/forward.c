@@ -191,11 +191,10 @@ forward_shut_in(struct forward *f)
 	buf_release(&f->in);
 }
 
-static bool
+/* As much as the socket takes. */
+static void
 forward_write(struct forward *f)
 {
-	bool moved = false;
-
 	while (buf_len(&f->in) && f->is_writable) {
 		ssize_t n = write(f->fd, buf_head(&f->in), buf_len(&f->in));
 
@@ -205,22 +204,20 @@ forward_write(struct forward *f)
 			f->is_writable = false;
 		} else if (n < 0) {
 			forward_shut_in(f);
-			return true;
 		} else {
 			buf_consume(&f->in, (size_t)n);
 			f->bytes_in += (uint64_t)n;
-			moved = true;
 		}
 	}
-	return moved;
 }
 
 /* Client to socket, and the client's EOF when nothing is before it. */
 static bool
 forward_step_in(struct forward *f)
 {
-	bool moved = forward_write(f);
+	bool moved = false;
 
+	forward_write(f);
 	if (f->is_in_paused && buf_len(&f->in) < FLOW_IN_LOW &&
 	    flow_pull(f->ssh, &f->in, &f->is_in_paused))
 		moved = true;
@@ -269,11 +266,14 @@ forward_read(struct forward *f)
 	return true;
 }
 
-/* Socket to client, and the socket's EOF behind it. */
+/*
+ * Socket to client, and the socket's EOF behind it. What waits for the client's
+ * window or our socket is woken by the transport.
+ */
 static bool
 forward_step_out(struct forward *f)
 {
-	bool moved = forward_read(f);
+	bool has_read = forward_read(f);
 	int k = flow_push(&f->peer->transport, f->ssh, &f->out, false);
 
 	if (k < 0) {
@@ -284,9 +284,10 @@ forward_step_out(struct forward *f)
 		/* It may say "again" though it is queued. */
 		ssh_channel_send_eof(f->ssh);
 		f->is_out_sent = true;
-		moved = true;
+		return true;
 	}
-	return moved || k > 0;
+	return f->is_readable ? has_read || k > 0
+			      : k > 0 && buf_len(&f->out) > 0;
 }
 
 /* Arms what there is a use for; a system call only when that changes. */
@@ -377,10 +378,9 @@ forward_step_live(struct forward *f)
 static bool
 forward_step_flushing(struct forward *f)
 {
-	bool moved = forward_write(f);
-
+	forward_write(f);
 	if (buf_len(&f->in) && clock_mono_ms() < f->close_ms)
-		return moved;
+		return false;
 	forward_hang_up(f);
 	f->state = FORWARD_DEAD;
 	return true;
@@ -411,6 +411,7 @@ forward_step(struct forward *f)
 void
 forward_step_all(struct peer *p)
 {
+	uint64_t heard = p->transport.packets.in_packets;
 	struct list *pos, *next;
 
 	list_for_each (pos, next, &p->forwards) {
@@ -422,6 +423,9 @@ forward_step_all(struct peer *p)
 		if (!transport_is_alive(&p->transport))
 			return;
 	}
+	/* libssh reads while it writes; that may be for any channel. */
+	if (p->transport.packets.in_packets != heard)
+		p->is_busy = true;
 	/* Another one goes first next time. */
 	if (!list_empty(&p->forwards)) {
 		pos = p->forwards.next;

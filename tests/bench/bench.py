@@ -96,6 +96,14 @@ ROWS = [
     Row("echo_flood", "p50", "echo beside a flood, p50", "ms", "lower", 1.25),
     Row("echo_flood", "p99", "echo beside a flood, p99", "ms", "lower", 1.25,
         stat="p99"),
+    *rate("forward_down_aes", "ssh -L down, aes128-gcm", 1.0),
+    *rate("forward_down_chacha", "ssh -L down, chacha20", 1.0),
+    *rate("forward_up_aes", "ssh -L up, aes128-gcm", 1.0),
+    *rate("forward_up_chacha", "ssh -L up, chacha20", 1.0),
+    Row("forward_ping", "p50", "ssh -L, a byte and back, p50", "ms", "lower",
+        1.25),
+    Row("forward_ping", "p99", "ssh -L, a byte and back, p99", "ms", "lower",
+        1.25, stat="p99"),
     Row("session", "keeper_private", "idle session's keeper, private dirty",
         "KiB", "lower", 700, aim_is_ratio=False),
     Row("session", "keeper_pss", "idle session's keeper, PSS", "KiB",
@@ -141,6 +149,7 @@ def chosen(patterns):
 
 def measures():
     """name -> function(bench, side) -> {metric: sample or samples}"""
+    import forwards
     import logins
     import memory
     import screen
@@ -148,7 +157,7 @@ def measures():
     import transfers
 
     return {**streams.MEASURES, **transfers.MEASURES, **logins.MEASURES,
-            **memory.MEASURES, **screen.MEASURES}
+            **forwards.MEASURES, **memory.MEASURES, **screen.MEASURES}
 
 
 def add(samples, measure, side, found):
