@@ -107,7 +107,7 @@ buffer_keep(struct screen *s, unsigned n)
 	struct cell_tables t = screen_tables(s);
 
 	for (unsigned i = 0; i < n; i++)
-		history_push(s->history, buffer_at(s, i), &t);
+		history_push(s->history, buffer_at(s, i), s->cols, &t);
 }
 
 /* Rows whose text went on in a row that is another one now. */

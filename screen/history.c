@@ -140,10 +140,11 @@ history_drop_line(struct history *h)
 }
 
 static void
-history_store(struct history *h, const uint8_t *p, size_t n, bool is_wrapped)
+history_store(
+    struct history *h, const uint8_t *p, size_t n, enum history_wrap wrap)
 {
 	struct history_head head = { .bytes = (uint16_t)n,
-		.is_wrapped = is_wrapped };
+		.wrap = (uint8_t)wrap };
 	struct history_chunk *c;
 
 	if (!h->max_lines)
@@ -161,6 +162,43 @@ history_store(struct history *h, const uint8_t *p, size_t n, bool is_wrapped)
 	h->end++;
 	if (h->end - h->start > h->max_lines)
 		history_drop_line(h);
+}
+
+/* ---- taking back ---- */
+
+/* Forgets all but the first N > 0 lines of a chunk. */
+static void
+history_cut_chunk(struct history_chunk *c, uint32_t n)
+{
+	struct history_head head;
+	uint32_t end = c->start;
+
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(&head, c->data + end, sizeof(head));
+		end += (uint32_t)sizeof(head) + head.bytes;
+	}
+	c->n = n;
+	c->end = end;
+}
+
+void
+history_pop(struct history *h, uint64_t n)
+{
+	if (n > h->end - h->start)
+		n = h->end - h->start;
+	h->end -= n;
+	while (n) {
+		struct history_chunk *c = history_chunk(h, h->n - 1);
+
+		if (n < c->n) {
+			history_cut_chunk(c, c->n - (uint32_t)n);
+			return;
+		}
+		n -= c->n;
+		h->bytes -= sizeof(*c) + c->cap;
+		free(c);
+		h->n--;
+	}
 }
 
 /* ---- encoding ---- */
@@ -370,15 +408,26 @@ history_length(const struct row *row)
 }
 
 void
-history_push(
-    struct history *h, const struct row *row, const struct cell_tables *t)
+history_push(struct history *h, const struct row *row, unsigned cols,
+    const struct cell_tables *t)
 {
-	unsigned n = row->is_wrapped ? row->used : history_length(row);
-	size_t most = (size_t)n * HISTORY_CELL_MAX + HISTORY_LINKS_MAX;
+	enum history_wrap wrap = HISTORY_ENDS;
+	unsigned n;
+	size_t most;
 	struct history_writer w = { .t = t };
 
 	if (!h->max_lines)
 		return;
+	if (!row->is_wrapped) {
+		n = history_length(row);
+	} else if (row->used < cols) {
+		n = cols - 1;
+		wrap = HISTORY_PADDED;
+	} else {
+		n = cols;
+		wrap = HISTORY_WRAPS;
+	}
+	most = (size_t)n * HISTORY_CELL_MAX + HISTORY_LINKS_MAX;
 	if (h->cap_scratch < most) {
 		free(h->scratch);
 		h->scratch = xmalloc(most);
@@ -386,6 +435,5 @@ history_push(
 	}
 	w.p = h->scratch;
 	history_encode(&w, row->cells, n);
-	history_store(
-	    h, h->scratch, (size_t)(w.p - h->scratch), row->is_wrapped);
+	history_store(h, h->scratch, (size_t)(w.p - h->scratch), wrap);
 }

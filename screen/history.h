@@ -22,9 +22,18 @@ struct history;
 struct history *history_new(uint32_t lines, size_t bytes);
 void history_free(struct history *h);
 
-/* Appends a row, whose numbers are those of T. At most SCREEN_COLS_MAX cells. */
-void history_push(
-    struct history *h, const struct row *row, const struct cell_tables *t);
+/*
+ * Appends a row of COLS cells, at most SCREEN_COLS_MAX, whose numbers are those
+ * of T.
+ */
+void history_push(struct history *h, const struct row *row, unsigned cols,
+    const struct cell_tables *t);
+
+/*
+ * Forgets the last N lines, or all if there are fewer; the next ones get their
+ * numbers. Costs a look at what is forgotten and at one chunk.
+ */
+void history_pop(struct history *h, uint64_t n);
 
 /* Forgets all lines; numbers go on. */
 void history_clear(struct history *h);
@@ -44,7 +53,8 @@ struct history_reader {
 	/* the line that was read last */
 	struct cell *cells; /* N of them; blank ones at the end are cut */
 	unsigned n;
-	bool is_wrapped; /* its text goes on in the next line */
+	bool is_wrapped; /* its text goes on in the next line ... */
+	bool is_padded;  /* ... and the row had one blank cell more */
 	/* what the numbers in these cells point into */
 	struct cell_tables tables;
 	/* of history_read.c */

@@ -28,10 +28,16 @@
 
 #define HISTORY_CHUNK (64U << 10)
 
+enum history_wrap {
+	HISTORY_ENDS,
+	HISTORY_WRAPS, /* the text goes on in the next line */
+	HISTORY_PADDED /* so it does; the last cell is blank and not stored */
+};
+
 /* In front of a line. */
 struct history_head {
 	uint16_t bytes;
-	uint8_t is_wrapped;
+	uint8_t wrap; /* enum history_wrap */
 } __attribute__((packed));
 
 struct history_chunk {

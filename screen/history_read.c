@@ -226,7 +226,8 @@ history_read(const struct history *h, struct history_reader *r, uint64_t n)
 			history_take_op(&d);
 		else
 			history_take_char(&d);
-	r->is_wrapped = head.is_wrapped;
+	r->is_wrapped = head.wrap != HISTORY_ENDS;
+	r->is_padded = head.wrap == HISTORY_PADDED;
 	r->tables = (struct cell_tables){ r->exts, r->links, r->clusters };
 	r->next = n + 1;
 	r->at += sizeof(head) + head.bytes;

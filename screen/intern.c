@@ -32,6 +32,7 @@ struct intern {
 	struct intern_index index[INTERN_KINDS];
 	size_t link_bytes;
 	uint16_t kept_link; /* given away, but perhaps in no ext yet */
+	bool is_held;       /* nothing is collected */
 };
 
 /* What is looked for. */
@@ -272,10 +273,27 @@ intern_may_collect(struct screen *s, enum intern_kind kind)
 {
 	size_t cells = (size_t)s->rows * s->cols * 2;
 
-	if (s->intern->index[kind].since < cells / 4 + INTERN_FIRST)
+	if (s->intern->is_held ||
+	    s->intern->index[kind].since < cells / 4 + INTERN_FIRST)
 		return false;
 	intern_collect(s);
 	return true;
+}
+
+void
+intern_hold(struct screen *s)
+{
+	if (s->intern)
+		intern_collect(s);
+	else
+		s->intern = xcalloc(1, sizeof(*s->intern));
+	s->intern->is_held = true;
+}
+
+void
+intern_unhold(struct screen *s)
+{
+	s->intern->is_held = false;
 }
 
 /* ---- entries ---- */

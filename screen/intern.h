@@ -28,6 +28,13 @@ uint16_t intern_link(struct screen *s, const char *id, const char *uri);
 /* The ch of a cell with the N <= CLUSTER_MAX bytes of P; 0: no room. */
 uint32_t intern_cluster(struct screen *s, const uint8_t *p, size_t n);
 
+/*
+ * Between these two nothing is collected, so that numbers which no grid and no
+ * cursor holds yet stay good; before, once. A full table takes no newcomers.
+ */
+void intern_hold(struct screen *s);
+void intern_unhold(struct screen *s);
+
 /* Forgets everything: no cell may hold a number any more. */
 void intern_reset(struct screen *s);
 

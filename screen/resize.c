@@ -1,7 +1,8 @@
 /*
- * A new size; see screen_resize(). The main screen is written anew, logical line
- * by logical line, into a ring of rows of the new width: what it pushes out goes
- * to the history, until the cursor's row would. Pure.
+ * A new size; see screen_resize(). The main screen, and before it what a taller
+ * one takes back from the history, is written anew, logical line by logical
+ * line, into a ring of rows of the new width: what it pushes out goes to the
+ * history, until the cursor's row would. Pure.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "screen/buffer.h"
 #include "screen/cursor.h"
 #include "screen/history.h"
+#include "screen/pull.h"
 #include "screen/screen.h"
 #include "screen/state.h"
 
@@ -22,8 +24,11 @@ struct resize_point {
 	bool is_pending;
 };
 
+/* Old rows are counted from the first one that was pulled. */
 struct resize {
 	const struct screen *s;
+	struct pull pulled;
+	unsigned above;   /* rows that came before those of the screen */
 	struct row *rows; /* a ring */
 	unsigned cols, n_rows;
 	unsigned first, n; /* rows in use */
@@ -38,31 +43,54 @@ resize_row(struct resize *z, unsigned i)
 	return &z->rows[(z->first + i) % z->n_rows];
 }
 
-/* Begins another row; false when there is no room. */
-static bool
-resize_new_row(struct resize *z)
+/* The first row goes to the history. */
+static void
+resize_push(struct resize *z)
 {
-	struct row *r;
+	struct row *r = resize_row(z, 0);
+	struct cell_tables t = screen_tables(z->s);
 
-	z->col = 0;
-	if (z->n < z->n_rows) {
-		z->n++;
-		return true;
-	}
-	if (z->points[0].is_placed && z->points[0].row == 0) {
-		z->is_full = true;
-		return false;
-	}
-	r = resize_row(z, 0);
-	history_push(z->s->history, r,
-	    &(struct cell_tables){ z->s->exts, z->s->links, z->s->clusters });
+	history_push(z->s->history, r, z->cols, &t);
 	memset(r->cells, 0, r->used * sizeof(*r->cells));
 	r->used = 0;
 	r->is_wrapped = false;
 	z->first = (z->first + 1) % z->n_rows;
+	z->n--;
 	for (unsigned i = 0; i < ARRAY_LEN(z->points); i++)
 		z->points[i].row--;
+}
+
+/* Begins another row; false when there is no room. */
+static bool
+resize_new_row(struct resize *z)
+{
+	z->col = 0;
+	if (z->n == z->n_rows) {
+		if (z->points[0].is_placed && z->points[0].row == 0) {
+			z->is_full = true;
+			return false;
+		}
+		resize_push(z);
+	}
+	z->n++;
 	return true;
+}
+
+/* The old row I; NULL behind the last one. */
+static const struct row *
+resize_old(const struct resize *z, unsigned i)
+{
+	if (i < z->pulled.n)
+		return &z->pulled.rows[i];
+	i -= z->pulled.n;
+	return i < z->s->rows ? &z->s->main.rows[i] : NULL;
+}
+
+/* True for a cursor that stood in the old row I. */
+static bool
+resize_is_in(const struct resize *z, const struct resize_point *p, unsigned i)
+{
+	return p->cursor->row + z->pulled.n == i;
 }
 
 /*
@@ -90,14 +118,14 @@ resize_wrap(struct resize *z, const struct cell *next)
 	return false;
 }
 
-/* Points at row ROW, column COL of the old grid are here now. */
+/* Points at the old row ROW, column COL are here now. */
 static void
 resize_place(struct resize *z, unsigned row, unsigned col)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(z->points); i++) {
 		struct resize_point *p = &z->points[i];
 
-		if (p->is_placed || p->cursor->row != row ||
+		if (p->is_placed || !resize_is_in(z, p, row) ||
 		    p->cursor->col != col)
 			continue;
 		p->is_placed = true;
@@ -119,7 +147,7 @@ resize_place_behind(struct resize *z, unsigned row, unsigned end)
 		struct resize_point *p = &z->points[i];
 		unsigned col;
 
-		if (p->is_placed || p->cursor->row != row)
+		if (p->is_placed || !resize_is_in(z, p, row))
 			continue;
 		col = p->cursor->col >= end ? p->cursor->col - end : 0;
 		p->is_placed = true;
@@ -137,19 +165,19 @@ resize_is_blank(const struct cell *c)
 
 /* How much of the old row I is text that must not be lost. */
 static unsigned
-resize_text(const struct screen *s, unsigned i)
+resize_text(const struct resize *z, unsigned i)
 {
-	const struct row *r = &s->main.rows[i];
+	const struct row *r = resize_old(z, i), *next = resize_old(z, i + 1);
 	unsigned n = r->used;
 
 	if (r->is_wrapped) {
+		unsigned width = i < z->pulled.n ? r->used : z->s->cols;
+		const struct cell *end = &r->cells[width - 1];
 		/* the place that a wide character did not fit into */
-		bool is_padded =
-		    !r->cells[s->cols - 1].ch && i + 1 < s->rows &&
-		    s->main.rows[i + 1].cells[0].attr & CELL_WIDE &&
-		    !(r->cells[s->cols - 1].attr & CELL_TAIL);
+		bool is_padded = !end->ch && !(end->attr & CELL_TAIL) && next &&
+				 next->used && next->cells[0].attr & CELL_WIDE;
 
-		return s->cols - is_padded;
+		return width - is_padded;
 	}
 	while (n) {
 		const struct cell *c = &r->cells[n - 1];
@@ -167,8 +195,8 @@ resize_text(const struct screen *s, unsigned i)
 static void
 resize_copy_row(struct resize *z, unsigned i)
 {
-	const struct row *from = &z->s->main.rows[i];
-	unsigned text = resize_text(z->s, i);
+	const struct row *from = resize_old(z, i);
+	unsigned text = resize_text(z, i);
 	unsigned end = from->is_wrapped ? text : from->used;
 	unsigned c;
 
@@ -206,10 +234,10 @@ resize_copy_row(struct resize *z, unsigned i)
 static unsigned
 resize_count(const struct resize *z)
 {
-	unsigned n = z->s->rows;
+	unsigned n = z->pulled.n + z->s->rows;
+	unsigned least = z->pulled.n + z->points[0].cursor->row + 1u;
 
-	while (
-	    n && n > z->points[0].cursor->row + 1u && !resize_text(z->s, n - 1))
+	while (n > least && !resize_text(z, n - 1))
 		n--;
 	return n;
 }
@@ -225,7 +253,7 @@ resize_adopt(struct resize *z)
 	memcpy(z->rows, spare, z->n_rows * sizeof(*spare));
 	for (unsigned i = 0; i < ARRAY_LEN(z->points); i++) {
 		struct resize_point *p = &z->points[i];
-		int64_t row = p->is_placed ? p->row : p->cursor->row;
+		int64_t row = p->is_placed ? p->row : p->cursor->row + z->above;
 		unsigned col = p->is_placed ? p->col : p->cursor->col;
 
 		row = row < 0 ? 0 : row;
@@ -253,6 +281,18 @@ resize_points(struct screen *s, struct resize_point *points)
 	    is_main || !is_kept ? &s->main.saved : &s->main_cursor;
 }
 
+/*
+ * What was pulled is written: it gets no more rows than the screen has become
+ * taller by. Lines that scrolled off a wider screen may take more.
+ */
+static void
+resize_trim_pulled(struct resize *z)
+{
+	while (z->n > z->n_rows - z->s->rows)
+		resize_push(z);
+	z->above = z->n;
+}
+
 static void
 resize_rewrap(struct screen *s, unsigned cols, unsigned rows)
 {
@@ -260,13 +300,17 @@ resize_rewrap(struct screen *s, unsigned cols, unsigned rows)
 	struct resize z = { .s = s, .cols = cols, .n_rows = rows };
 	unsigned n;
 
+	if (rows > s->rows)
+		pull_take(s, rows - s->rows, &z.pulled);
 	resize_points(s, z.points);
 	buffer_alloc(&to, cols, rows);
 	z.rows = to.rows;
 	n = resize_count(&z);
 	for (unsigned i = 0; i < n && !z.is_full; i++) {
-		bool is_more = i && s->main.rows[i - 1].is_wrapped;
+		bool is_more = i && resize_old(&z, i - 1)->is_wrapped;
 
+		if (i && i == z.pulled.n)
+			resize_trim_pulled(&z);
 		if (is_more || resize_new_row(&z))
 			resize_copy_row(&z, i);
 	}
@@ -274,6 +318,7 @@ resize_rewrap(struct screen *s, unsigned cols, unsigned rows)
 	buffer_release(&s->main);
 	s->main.rows = to.rows;
 	s->main.cells = to.cells;
+	pull_release(s, &z.pulled);
 }
 
 /* The new grid of the alternate screen: cut or padded at right and bottom. */

@@ -50,7 +50,10 @@ void screen_write(struct screen *s, const void *p, size_t n);
 
 /*
  * Changes the size, clamped as in the configuration. Long lines of the main
- * screen are wrapped anew; rows that no longer fit go to the history.
+ * screen are wrapped anew; rows that no longer fit go to the history. A screen
+ * that becomes taller by N rows takes the last N lines of the history back, or
+ * those that there are, above its own rows, as most terminals do with what they
+ * scrolled off; what is left of N is blank at the bottom.
  */
 void screen_resize(struct screen *s, unsigned cols, unsigned rows);
 
@@ -81,7 +84,9 @@ const char *screen_title(const struct screen *s);
 
 /*
  * The history: lines that scrolled off the top of the main screen, numbered
- * from 0 as long as the screen lives. [start, end) are there.
+ * from 0 as long as the screen lives. [start, end) are there. Lines that a
+ * resize takes back lower the end: when they scroll off again they get the same
+ * numbers.
  */
 uint64_t screen_history_start(const struct screen *s);
 uint64_t screen_history_end(const struct screen *s);

@@ -263,8 +263,6 @@ static const struct resize_row resize_rows[] = {
 	    1, false },
 	{ "rows below the cursor give way to it", "1\r\n2\r\n3\r\n4\033[2H", 10,
 	    2, "2|3", "1|", 0, 0, false },
-	{ "growing takes nothing back", "1\r\n2\r\n3\r\n4\r\n5", 10, 6,
-	    "2|3|4|5", "1|", 1, 3, false },
 	{ "wide characters stay whole", "a" W W W W, 6, 4, "a" W W "|" W W, "",
 	    4, 1, false },
 	{ "and their gap is closed", "012345678" W "x", 20, 4,
