@@ -415,10 +415,13 @@ def test_b4_300_megabytes_both_ways(fresh, box, target, rekey):
     assert "sshd_forbidden" not in srv.log()
 
 
-def test_b16_nobody_reads(srv, box, target):
+@RELEASE_ONLY
+def test_b16_nobody_reads(fresh, box, target):
     """Back-pressure to both sides: memory stays where it is, and others on
-    the same connection go on.
+    the same connection go on. A sanitizer keeps freed memory for a while, so
+    this looks at a release.
     """
+    srv = fresh(build=RELEASE)
     hold = threading.Event()
     stopped = target(lambda conn: hold.wait(100))
 
@@ -441,7 +444,7 @@ def test_b16_nobody_reads(srv, box, target):
         sent = ports.quiet(a, 2)
         assert sent < 64 * MEG
         time.sleep(1)
-        assert procs.rss_kib(child.pid) - before < 24 * 1024
+        assert procs.rss_kib(child.pid) - before < 8 * 1024
         start = time.monotonic()
         assert serves(port)
         assert time.monotonic() - start < 5
