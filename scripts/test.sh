@@ -194,7 +194,7 @@ run_ordinary() {
 	find "$build" -maxdepth 1 -type f -perm -u+x \
 		-exec cp {} "$home/build/asan" \;
 	find build -maxdepth 1 -type f -perm -u+x -exec cp {} "$home/build" \;
-	cp -r tests/blackbox "$home/tests"
+	cp -r tests/blackbox tests/terminal "$home/tests"
 	chmod -R a+rX "$home"
 	chown -R "$ordinary_uid:$ordinary_uid" "$home/home"
 	run_pytest 'blackbox, ordinary user' 180 \

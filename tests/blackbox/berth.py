@@ -12,13 +12,18 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
-import procs
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/terminal"))
+
+import procs  # noqa: E402
+import terminal  # noqa: E402
+from vt import Vt  # noqa: E402
+
 BUILD = pathlib.Path(
     os.environ.get("BERTH_BUILD", ROOT / "build" / "asan")
 ).resolve()
@@ -377,6 +382,16 @@ class Server:
         self.clients.append(term)
         return term
 
+    def terminal(self, user, *opts, command=None, key=None, cols=80, rows=24,
+                 env=None, delay=0.0, deadline=DEADLINE):
+        """The same, and the terminal shows a screen and answers queries."""
+        args = self.ssh_args(user, "-tt", *opts, key=key)
+        if command is not None:
+            args.append(command)
+        term = terminal.Terminal(args, cols, rows, env, delay, deadline)
+        self.clients.append(term)
+        return term
+
     # ---- administration ---------------------------------------------------
 
     def berth(self, *args, timeout=DEADLINE, **kw):
@@ -466,6 +481,7 @@ class Term:
         self.deadline = deadline
         self.data = bytearray()
         self.at = 0
+        self.vt, self.shown = Vt(cols, rows), 0
         self.lock = threading.Lock()
         self.resize(cols, rows)
         self.proc = subprocess.Popen(
@@ -491,7 +507,15 @@ class Term:
                 time.sleep(self.slow)
 
     def resize(self, cols, rows):
+        self.screen().resize(cols, rows)
         procs.set_size(self.master, cols, rows)
+
+    def screen(self):
+        """What its terminal shows now, as a model (tests/terminal/vt.py)."""
+        text = self.text
+        self.vt.feed(text[self.shown:])
+        self.shown = len(text)
+        return self.vt
 
     @property
     def text(self):

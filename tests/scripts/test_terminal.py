@@ -10,8 +10,10 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/terminal"))
 
+import answers  # noqa: E402
 import compare  # noqa: E402
 import grid  # noqa: E402
+from terminal import Terminal  # noqa: E402
 from vt import Vt  # noqa: E402
 
 
@@ -196,3 +198,58 @@ def test_compare_finds_differences():
         other = Vt(10, 4)
         other.feed((base + more).encode())
         assert compare.differences(same[0], other), more
+
+
+# ---- the terminal around it --------------------------------------------------
+
+ASKS = r"""
+stty raw -echo
+printf '\033[c\033[6n\033]11;?\007'
+head -c 46 | od -An -c
+printf 'over\033[?2004h\r\n'
+sleep 60
+"""
+
+
+def test_a_terminal_answers_what_it_is_asked():
+    with Terminal(["sh", "-c", ASKS], 80, 24, delay=0.05) as t:
+        t.wait_for("over")
+        assert [s.why for s in t.replies()] == ["DA1", "DSR", "OSC 11"]
+        assert t.replies()[1].data == b"\x1b[1;1R"
+        assert t.replies()[2].data == b"\x1b]11;rgb:1010/2020/3030\x1b\\"
+        t.wait_until(lambda vt: vt.modes[2004])
+        t.paste("a\rb")
+        assert t.sent[-1].data == b"\x1b[200~a\rb\x1b[201~"
+
+
+def test_a_terminal_of_a_size_that_changes():
+    script = "trap 'stty size' WINCH; stty size; while :; do sleep .05; done"
+    with Terminal(["bash", "-c", script], 101, 37) as t:
+        t.wait_for("37 101")
+        t.resize(70, 20)
+        t.wait_for("20 70")
+
+
+def test_the_end_of_a_program_is_seen():
+    with Terminal(["sh", "-c", "echo last; exit 3"]) as t:
+        assert t.wait() == 3
+        assert t.lines()[0] == "last"
+        with pytest.raises(AssertionError, match="over before"):
+            t.wait_for("never")
+
+
+@pytest.mark.parametrize("data, name, sent", (
+    ("", "up", "\x1b[A"), ("\x1b[?1h", "up", "\x1bOA"),
+    ("", "ctrl-c", "\x03"), ("\x1b[>1u", "ctrl-c", "\x1b[99;5u"),
+    ("", "ctrl-]", "\x1d"), ("\x1b[>4;2m", "ctrl-]", "\x1b[27;5;93~"),
+))
+def test_keys_are_sent_as_modes_say(data, name, sent):
+    assert answers.key(vt(data), name) == sent
+
+
+@pytest.mark.parametrize("data, sent", (
+    ("", ""), ("\x1b[?1000h", "\x1b[M #%"),
+    ("\x1b[?1002;1006h", "\x1b[<0;3;5M"), ("\x1b[?1000;1015h", "\x1b[32;3;5M"),
+))
+def test_the_mouse_is_sent_as_modes_say(data, sent):
+    assert answers.mouse(vt(data), 4, 2) == sent

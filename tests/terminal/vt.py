@@ -22,6 +22,17 @@ TOKEN = re.compile(
 STRING_RUN = re.compile(r"[^\x07\x18\x1a\x1b\x9c]*")
 
 
+def joined(rows):
+    """Rows as lines of text."""
+    lines, part = [], ""
+    for row in rows:
+        part += "".join(row.ch) if row.is_wrapped else row.text()
+        if not row.is_wrapped:
+            lines.append(part)
+            part = ""
+    return lines + ([part] if part else [])
+
+
 class Vt(Modes):
     """One terminal of COLS x ROWS. `answer`, when set, is called with the kind
     and the text of each query; `queries` and `events` list all that came."""
@@ -85,18 +96,15 @@ class Vt(Modes):
 
     def history_lines(self):
         """The history as text, wrapped lines joined again."""
-        lines, part = [], ""
-        for row in self.history:
-            part += "".join(row.ch) if row.is_wrapped else row.text()
-            if not row.is_wrapped:
-                lines.append(part)
-                part = ""
-        return lines + ([part] if part else [])
+        return joined(self.history)
 
-    def all_text(self):
-        """History and main screen."""
-        return "\n".join([row.text() for row in self.history]
-                         + [row.text() for row in self.main.rows])
+    def all_lines(self):
+        """The lines of the history and the main screen, wrapped ones joined,
+        blank ones at the end left out."""
+        lines = joined([*self.history, *self.main.rows])
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
 
     def is_ground(self):
         return self._state == self._ground and not self._utf8.getstate()[0]
