@@ -76,14 +76,12 @@ resize_new_row(struct resize *z)
 	return true;
 }
 
-/* The old row I; NULL behind the last one. */
+/* The old row I. */
 static const struct row *
 resize_old(const struct resize *z, unsigned i)
 {
-	if (i < z->pulled.n)
-		return &z->pulled.rows[i];
-	i -= z->pulled.n;
-	return i < z->s->rows ? &z->s->main.rows[i] : NULL;
+	return i < z->pulled.n ? &z->pulled.rows[i]
+			       : &z->s->main.rows[i - z->pulled.n];
 }
 
 /* True for a cursor that stood in the old row I. */
@@ -167,7 +165,9 @@ resize_is_blank(const struct cell *c)
 static unsigned
 resize_text(const struct resize *z, unsigned i)
 {
-	const struct row *r = resize_old(z, i), *next = resize_old(z, i + 1);
+	bool is_last = i + 1 == z->pulled.n + z->s->rows;
+	const struct row *r = resize_old(z, i);
+	const struct row *next = is_last ? NULL : resize_old(z, i + 1);
 	unsigned n = r->used;
 
 	if (r->is_wrapped) {
