@@ -137,7 +137,11 @@ peer_take_reply(struct peer *p, struct held *h, const struct frame *f)
 	return false;
 }
 
-/* Channels on shared terminals that still have to be given back. */
+/*
+ * Channels on shared terminals that still have to be given back: until the
+ * client's own CLOSE, for OpenSSH's drops what it has not yet printed when it
+ * reads a disconnect.
+ */
 static unsigned
 peer_count_shared(struct peer *p, bool is_asking)
 {
@@ -148,7 +152,7 @@ peer_count_shared(struct peer *p, bool is_asking)
 		struct chan *c = list_entry(pos, struct chan, node);
 
 		if (!c->run.has_pty || c->run.kind != RUN_SHELL ||
-		    (c->state != CHAN_LIVE && c->state != CHAN_DRAINING))
+		    c->state < CHAN_LIVE || c->state == CHAN_DEAD)
 			continue;
 		n++;
 		if (is_asking && c->state == CHAN_LIVE &&
