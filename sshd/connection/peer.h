@@ -60,10 +60,10 @@ struct peer {
 	unsigned n_globals_held;
 	unsigned n_ptys;                        /* channels with a PTY */
 	int64_t grace_ms, probe_ms, goodbye_ms; /* deadlines, monotonic */
-	int64_t leave_ms;   /* so long terminals are given back before the end */
-	int64_t fed_ms;     /* when the watchdog was last fed */
-	unsigned n_silent;  /* probe intervals without any packet */
-	char why[256];      /* for the log */
+	int64_t leave_ms;  /* so long terminals are given back before the end */
+	int64_t fed_ms;    /* when the watchdog was last fed */
+	unsigned n_silent; /* probe intervals without any packet */
+	char why[256];     /* for the log */
 	char farewell[256]; /* for the client */
 };
 
