@@ -191,13 +191,24 @@ resize_text(const struct resize *z, unsigned i)
 	return n;
 }
 
+/* Where the row's blanks begin; row.used may lie behind that. */
+static unsigned
+resize_used(const struct row *r)
+{
+	unsigned n = r->used;
+
+	while (n && resize_is_blank(&r->cells[n - 1]))
+		n--;
+	return n;
+}
+
 /* Writes the old row I behind what is there. */
 static void
 resize_copy_row(struct resize *z, unsigned i)
 {
 	const struct row *from = resize_old(z, i);
 	unsigned text = resize_text(z, i);
-	unsigned end = from->is_wrapped ? text : from->used;
+	unsigned end = from->is_wrapped ? text : resize_used(from);
 	unsigned c;
 
 	for (c = 0; c < end; c++) {
