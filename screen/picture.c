@@ -140,7 +140,7 @@ picture_title(struct picture *p, const struct screen *s, struct buf *out)
 {
 	const char *title = screen_title(s);
 
-	if (strcmp(p->title ? p->title : "", title) == 0)
+	if (p->title && strcmp(p->title, title) == 0)
 		return;
 	emit_put(out, "\033]2;%s\033\\", title);
 	free(p->title);

@@ -60,7 +60,8 @@ screen_free(struct screen *s)
 void
 screen_write(struct screen *s, const void *p, size_t n)
 {
-	parser_write(s, p, n);
+	if (n)
+		parser_write(s, p, n);
 }
 
 unsigned
