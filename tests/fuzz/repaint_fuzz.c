@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "screen/picture.h"
 #include "screen/query_filter.h"
 #include "screen/screen.h"
 #include "screen/state.h"
@@ -71,10 +72,14 @@ repaint_has(const struct buf *b, const char *what)
 static void
 repaint_check_quiet(const struct buf *b)
 {
-	struct query_filter *f = xmalloc(sizeof(*f));
-	uint8_t *out = xmalloc(buf_len(b) + QUERY_HELD_MAX);
+	struct query_filter *f;
+	uint8_t *out;
 	size_t n;
 
+	if (!buf_len(b))
+		return;
+	f = xmalloc(sizeof(*f));
+	out = xmalloc(buf_len(b) + QUERY_HELD_MAX);
 	query_filter_init(f);
 	n = query_filter_run(f, buf_head(b), buf_len(b), out);
 	FUZZ_CHECK(f->n_held == 0 && n == buf_len(b) &&
@@ -196,6 +201,7 @@ repaint_check(const struct repaint_input *in)
 	REPAINT_CHECK(is_executed || screen_equal(x, dirty, 0));
 	screen_resize(x, in->picture_cols, in->picture_rows);
 	screen_resize(fresh, in->picture_cols, in->picture_rows);
+	REPAINT_CHECK(is_executed || screen_equal(x, fresh, 0));
 	screen_free(fresh);
 	fresh = repaint_screen(in->picture_cols, in->picture_rows);
 	repaint_check_restore(x, fresh);
@@ -206,6 +212,94 @@ repaint_check(const struct repaint_input *in)
 	screen_free(x);
 	screen_free(fresh);
 	screen_free(dirty);
+}
+
+/* TO, a terminal, shows the part of X where its cursor is. */
+static void
+repaint_check_part(const struct screen *x, const struct screen *to)
+{
+	unsigned width = to->cols < x->cols ? to->cols : x->cols;
+	unsigned height = to->rows < x->rows ? to->rows : x->rows;
+	unsigned left = x->cursor.col - to->cursor.col;
+	unsigned top = x->cursor.row - to->cursor.row;
+	struct cell_tables tx = screen_tables(x), tt = screen_tables(to);
+
+	FUZZ_CHECK(to->now == &to->alt);
+	FUZZ_CHECK(left + width <= x->cols && top + height <= x->rows);
+	for (unsigned i = 0; i < height; i++) {
+		const struct cell *a = buffer_row(x, x->now, top + i) + left;
+		const struct cell *b = buffer_row(to, to->now, i);
+
+		for (unsigned k = 0; k < width; k++) {
+			struct cell c = a[k], d = b[k];
+
+			if ((c.attr & CELL_TAIL && k == 0) ||
+			    (c.attr & CELL_WIDE && k + 1 == width)) {
+				c.ch = ' ';
+				c.attr &= CELL_STYLE;
+			}
+			/* spaces and nothing look the same */
+			c.ch = c.ch ? c.ch : ' ';
+			d.ch = d.ch ? d.ch : ' ';
+			c.attr &= (uint16_t)~CELL_PROTECTED;
+			if (!screen_equal_cell(&c, &tx, &d, &tt))
+				screen_equal_fail_cell("picture", k, i, &c, &d);
+			REPAINT_CHECK(screen_equal_cell(&c, &tx, &d, &tt));
+		}
+	}
+	FUZZ_CHECK(mode_is_on(to, MODE_CURSOR) == mode_is_on(x, MODE_CURSOR));
+	FUZZ_CHECK(mode_is_on(to, MODE_PASTE) == mode_is_on(x, MODE_PASTE));
+	FUZZ_CHECK(kitty_flags(&to->alt.kitty) == kitty_flags(&x->now->kitty));
+	FUZZ_CHECK(to->mouse == (left || top ? 0 : x->mouse));
+	FUZZ_CHECK(strcmp(screen_title(to), screen_title(x)) == 0);
+	FUZZ_CHECK(!screen_is_updating(to));
+}
+
+static void
+repaint_paint(struct picture *p, const struct screen *x, struct screen *to)
+{
+	struct buf b = { 0 };
+
+	picture_paint(p, x, to->cols, to->rows, &b);
+	repaint_check_quiet(&b);
+	screen_write(to, buf_head(&b), buf_len(&b));
+	buf_clear(&b);
+	repaint_check_part(x, to);
+	picture_paint(p, x, to->cols, to->rows, &b);
+	FUZZ_CHECK(buf_len(&b) == 0);
+	buf_release(&b);
+}
+
+/* Pictures, one after the other, on a terminal of any size and state. */
+static void
+repaint_check_picture(const struct repaint_input *in)
+{
+	struct screen *x = repaint_screen(in->cols, in->rows);
+	struct screen *to = repaint_screen(in->picture_cols, in->picture_rows);
+	struct picture *p = picture_new();
+	struct buf b = { 0 };
+
+	screen_write(to, in->y, in->n_y);
+	screen_write(to, "\030\033\\", 3);
+	screen_write(x, in->x, in->n_x);
+	repaint_paint(p, x, to);
+	screen_write(x, in->z, in->n_z);
+	repaint_paint(p, x, to);
+	screen_resize(to, in->rows, in->cols);
+	repaint_paint(p, x, to);
+	screen_resize(x, in->picture_rows, in->picture_cols);
+	repaint_paint(p, x, to);
+	picture_clear(p, &b);
+	repaint_check_quiet(&b);
+	screen_write(to, buf_head(&b), buf_len(&b));
+	FUZZ_CHECK(to->now == &to->main && !picture_is_shown(p));
+	FUZZ_CHECK(!to->mouse && !to->mouse_encoding && !to->cursor_shape);
+	FUZZ_CHECK(mode_is_on(to, MODE_CURSOR));
+	FUZZ_CHECK(!to->alt.kitty.n && !to->alt.kitty.base);
+	buf_release(&b);
+	picture_free(p);
+	screen_free(x);
+	screen_free(to);
 }
 
 int
@@ -223,5 +317,6 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	r.z = in.p;
 	r.n_z = in.n;
 	repaint_check(&r);
+	repaint_check_picture(&r);
 	return 0;
 }
