@@ -39,8 +39,11 @@ screen_prologue(unsigned rows, struct buf *out)
 
 	emit_init(&e, out, none, RESTORE_FLAGS);
 	restore_begin(&e);
-	/* before it scrolls: lines that come in have the pen's background */
-	reset_pen(&e);
+	/*
+	 * Lines that come in have the pen's background. Origin mode is left
+	 * for later: its end would move the cursor.
+	 */
+	emit_neutral(&e);
 	restore_scroll(rows, out);
 	reset_terminal(&e);
 	/* Who goes to the alternate screen finds it blank, and goes home. */

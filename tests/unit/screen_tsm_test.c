@@ -273,11 +273,62 @@ generated_streams_look_the_same(void **state)
 	assert_int_equal(wrong, 0);
 }
 
+/* A screen of some pieces, painted onto a libtsm that has seen others. */
+static bool
+tsm_repaint(const struct tsm_list *list, unsigned seed)
+{
+	struct tsm_pair p = tsm_begin(20 + seed % 3 * 30, 6 + seed % 5 * 4);
+	struct screen *x = screen_of(p.cols, p.rows);
+	struct buf b = { 0 };
+	bool is_same;
+
+	for (unsigned i = 0; i < 120; i++) {
+		char piece[64];
+
+		seed = seed * 1103515245 + 12345;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		snprintf(piece, sizeof(piece),
+		    list->pieces[(seed >> 9) % list->n], 1 + (seed >> 20) % 12,
+		    1 + (seed >> 26) % 50);
+#pragma GCC diagnostic pop
+		/* once G1 is designated, libtsm takes Latin-1 for it */
+		if (list->pieces == tsm_edits && (uint8_t)*piece >= 0x80)
+			continue;
+		screen_put(x, piece);
+		if (i < 40)
+			tsm_put(&p, piece, strlen(piece));
+	}
+	screen_prologue(0, &b);
+	screen_repaint(x, &b);
+	tsm_put(&p, (const char *)buf_head(&b), buf_len(&b));
+	is_same = tsm_is_same(&p);
+	/* ours is what x is: see tests/fuzz/repaint_fuzz.c */
+	assert_int_equal(p.ours->cursor.col, x->cursor.col);
+	assert_int_equal(p.ours->cursor.row, x->cursor.row);
+	screen_free(x);
+	tsm_end(&p);
+	buf_release(&b);
+	return is_same;
+}
+
+static void
+a_repaint_looks_the_same(void **state)
+{
+	unsigned wrong = 0;
+
+	(void)state;
+	for (unsigned seed = 0; seed < 300; seed++)
+		wrong += !tsm_repaint(&tsm_lists[seed % 3], seed);
+	assert_int_equal(wrong, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(generated_streams_look_the_same),
+		cmocka_unit_test(a_repaint_looks_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
