@@ -60,10 +60,10 @@ static const struct picture_row picture_rows[] = {
 	{ "one\r\ntwo", 20, 1, "two", 3, 0 },
 	{ "1\r\n2\r\n3\r\n4\r\n5", 10, 3, "3|4|5", 1, 2 },
 	{ "one two three four\033[H", 8, 5, "one two", 0, 0 },
-	{ "one\r\ntwo", 20, 7, "one|two|||||  session is 20x5", 3, 1 },
+	{ "one\r\ntwo", 20, 7, "one|two|||||     session is 20x5", 3, 1 },
 	{ "one\r\ntwo", 40, 5,
-	    "one|two||||                        session "
-	    "is 20x5",
+	    "one|two|||"
+	    "                         session is 20x5",
 	    3, 1 },
 	{ "one", 24, 5, "one", 3, 0 },
 	{ "\346\274\242\346\274\242\346\274\242\033[H", 5, 5,
