@@ -293,6 +293,17 @@ resize_points(struct screen *s, struct resize_point *points)
 }
 
 /*
+ * True when the old row I goes on with the line of the one before. Where lines
+ * need not be wrapped anew a row that was erased since stays where it is.
+ */
+static bool
+resize_is_more(const struct resize *z, unsigned i)
+{
+	return i && resize_old(z, i - 1)->is_wrapped &&
+	       (z->cols != z->s->cols || resize_text(z, i));
+}
+
+/*
  * What was pulled is written: it gets no more rows than the screen has become
  * taller by. Lines that scrolled off a wider screen may take more.
  */
@@ -318,7 +329,7 @@ resize_rewrap(struct screen *s, unsigned cols, unsigned rows)
 	z.rows = to.rows;
 	n = resize_count(&z);
 	for (unsigned i = 0; i < n && !z.is_full; i++) {
-		bool is_more = i && resize_old(&z, i - 1)->is_wrapped;
+		bool is_more = resize_is_more(&z, i);
 
 		if (i && i == z.pulled.n)
 			resize_trim_pulled(&z);

@@ -12,6 +12,7 @@
 #include "tests/unit/unit.h"
 
 #define TMUX_STREAMS    16
+#define TMUX_GROWN      12
 #define TMUX_DEADLINE_S 20
 
 /*
@@ -73,6 +74,32 @@ static const char *const tmux_pieces[] = {
 	"y\033[%ub",
 };
 
+/* For screens that grow: no regions, for tmux keeps what leaves any of them. */
+static const char *const tmux_grow_pieces[] = {
+	"some words of text ",
+	"x",
+	"\346\274\242\345\255\227",
+	"a rather long piece of text that makes lines wrap now and then ",
+	"e\314\201",
+	"\r\n",
+	"\r\n",
+	"\r\n",
+	"\n",
+	"\033[%uA",
+	"\033[%uC",
+	"\033[%u;%uH",
+	"\033[20H",
+	"\033[J",
+	"\033[K",
+	"\033[1K",
+	"\033[2K",
+	"\033[%uX",
+	"\033[%uS",
+	"\033[1;%um",
+	"\033[m",
+	"\033[?1049h\033[2J\033[Hfull\r\nscreen\033[K\033[?1049l",
+};
+
 static char tmux_dir[] = "/tmp/screen_tmux.XXXXXX";
 
 /* What a command prints, at most N - 1 bytes. */
@@ -122,7 +149,8 @@ tmux_trim(char *text)
 }
 
 static void
-tmux_make(struct buf *b, unsigned seed)
+tmux_make(
+    struct buf *b, unsigned seed, const char *const *pieces, size_t n_pieces)
 {
 	for (unsigned i = 0; i < 150; i++) {
 		char piece[64];
@@ -130,22 +158,22 @@ tmux_make(struct buf *b, unsigned seed)
 		seed = seed * 1103515245 + 12345;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		snprintf(piece, sizeof(piece),
-		    tmux_pieces[(seed >> 9) % ARRAY_LEN(tmux_pieces)],
+		snprintf(piece, sizeof(piece), pieces[(seed >> 9) % n_pieces],
 		    1 + (seed >> 20) % 12, 1 + (seed >> 26) % 50);
 #pragma GCC diagnostic pop
 		buf_put(b, piece, strlen(piece));
 	}
 }
 
-/* What the engine shows: the text, then the cursor. */
+/* What the engine shows of B and with ROWS rows then: text, cursor. */
 static void
-tmux_expect(const struct buf *b, char *out, size_t n)
+tmux_expect(const struct buf *b, unsigned rows, char *out, size_t n)
 {
 	struct screen *s = screen_of(60, 20);
 	char *text, *p;
 
 	screen_write(s, buf_head(b), buf_len(b));
+	screen_resize(s, 60, rows);
 	text = buffer_text(s, s->now);
 	for (p = text; *p; p++)
 		if (*p == '|')
@@ -185,20 +213,20 @@ tmux_print(const struct buf *b)
 
 /* Polls: what cat printed reaches the pane some time. */
 static bool
-tmux_shows(unsigned stream, const struct buf *b)
+tmux_shows(unsigned stream, const struct buf *b, unsigned rows)
 {
 	char theirs[16384], ours[16384];
 	time_t end = time(NULL) + TMUX_DEADLINE_S;
 
-	tmux_expect(b, ours, sizeof(ours));
+	tmux_expect(b, rows, ours, sizeof(ours));
 	do {
 		tmux_look(stream, theirs, sizeof(theirs));
 		if (strcmp(theirs, ours) == 0)
 			return true;
 	} while (time(NULL) < end);
 	tmux_print(b);
-	print_error("stream %u\n--- ours\n%s\n--- tmux\n%s\n---\n", stream,
-	    ours, theirs);
+	print_error("stream %u, %u rows\n--- ours\n%s\n--- tmux\n%s\n---\n",
+	    stream, rows, ours, theirs);
 	return false;
 }
 
@@ -212,28 +240,71 @@ tmux_store(const char *path, const struct buf *b)
 	assert_int_equal(fclose(f), 0);
 }
 
+/* A pane that shows B; its session is called s and STREAM. */
+static void
+tmux_open(unsigned stream, const struct buf *b)
+{
+	char out[256], path[64];
+
+	snprintf(path, sizeof(path), "%s/%u", tmux_dir, stream);
+	tmux_store(path, b);
+	tmux_run(out, sizeof(out),
+	    "new-session -d -s s%u -x 60 -y 20 'stty raw -echo;"
+	    " cat %s; exec sleep 300' \\; set -g status off"
+	    " \\; set -g scroll-on-clear off \\; resize-window -x 60 -y 20",
+	    stream, path);
+}
+
+static void
+tmux_close(unsigned stream)
+{
+	char out[256], path[64];
+
+	tmux_run(out, sizeof(out), "kill-session -t s%u", stream);
+	snprintf(path, sizeof(path), "%s/%u", tmux_dir, stream);
+	unlink(path);
+}
+
 static void
 a_pane_shows_the_same(void **state)
 {
-	char out[256], path[64];
 	unsigned wrong = 0;
 
 	(void)state;
 	for (unsigned i = 0; i < TMUX_STREAMS; i++) {
 		struct buf b = { 0 };
 
-		snprintf(path, sizeof(path), "%s/%u", tmux_dir, i);
-		tmux_make(&b, i);
-		tmux_store(path, &b);
-		tmux_run(out, sizeof(out),
-		    "new-session -d -s s%u -x 60 -y 20 'stty raw -echo;"
-		    " cat %s; exec sleep 300' \\; set -g status off"
-		    " \\; resize-window -x 60 -y 20",
-		    i, path);
-		wrong += !tmux_shows(i, &b);
-		tmux_run(out, sizeof(out), "kill-session -t s%u", i);
+		tmux_make(&b, i, tmux_pieces, ARRAY_LEN(tmux_pieces));
+		tmux_open(i, &b);
+		wrong += !tmux_shows(i, &b, 20);
+		tmux_close(i);
 		buf_release(&b);
-		unlink(path);
+	}
+	assert_int_equal(wrong, 0);
+}
+
+static void
+a_taller_pane_shows_the_same(void **state)
+{
+	unsigned wrong = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < TMUX_GROWN; i++) {
+		unsigned rows = 20 + 1 + i * 7 % 40;
+		struct buf b = { 0 };
+		char out[256];
+
+		tmux_make(&b, i, tmux_grow_pieces, ARRAY_LEN(tmux_grow_pieces));
+		tmux_open(i, &b);
+		if (tmux_shows(i, &b, 20)) {
+			tmux_run(out, sizeof(out),
+			    "resize-window -t s%u -x 60 -y %u", i, rows);
+			wrong += !tmux_shows(i, &b, rows);
+		} else {
+			wrong++;
+		}
+		tmux_close(i);
+		buf_release(&b);
 	}
 	assert_int_equal(wrong, 0);
 }
@@ -261,9 +332,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-		    a_pane_shows_the_same, tmux_begin, tmux_end),
+		cmocka_unit_test(a_pane_shows_the_same),
+		cmocka_unit_test(a_taller_pane_shows_the_same),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, tmux_begin, tmux_end);
 }
