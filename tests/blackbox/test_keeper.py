@@ -629,14 +629,23 @@ def test_an_older_viewer_gets_frames_that_it_takes(keeper, version, most):
 
 
 def test_a_notice_is_the_first_thing_that_its_viewer_sees(keeper):
-    k = keeper(sh("stty -echo; echo begun; cat"))
+    """One at the beginning is a line of the terminal, for all to see; a later
+    one is its viewer's own.
+    """
+    k = keeper(sh("stty -echo; read x; echo begun; cat"))
     v = k.attach(notice="this is new")
+    v.wait_for("[berth: this is new]\r\n")
+    v.type("\n")
     v.wait_for("begun")
     assert v.out[kf.OUT].startswith(b"[berth: this is new]\r\n")
-    other = k.attach(notice="you joined")
+    late = k.attach(notice="with others")
+    late.wait_for("begun")
+    assert late.out[kf.OUT].startswith(b"[berth: with others]\r\n")
+    other = k.attach()
     other.wait_for("begun")
-    assert other.out[kf.OUT].startswith(b"[berth: you joined]\r\n")
-    assert b"joined" not in v.out[kf.OUT]
+    assert b"with others" not in other.out[kf.OUT]
+    assert other.out[kf.OUT].count(b"this is new") == 1
+
 
 
 def test_drop_detaches_one_viewer_with_a_reason(keeper):
