@@ -118,6 +118,11 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(call arch,screen) $(call arch,base)
 	$(Q)$(CC) $(all_ldflags) -o $@ $^ \
 		$(call pkg_libs,libutf8proc $(PEER_PKGS))
 
+# What viewers are sent, for the independent terminal of tests/cuts.
+$(B)/cuts/%: $(B)/obj/tests/cuts/%.o $(call arch,screen) $(call arch,base)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(all_ldflags) -o $@ $^ $(call pkg_libs,libutf8proc)
+
 # Fuzz targets: with a driver that replays files, or with libFuzzer (make fuzz).
 FUZZ := $(patsubst tests/fuzz/%_fuzz.c,%,$(wildcard tests/fuzz/*_fuzz.c))
 FUZZ_DRIVER ?= $(B)/obj/tests/fuzz/replay.o
@@ -128,7 +133,7 @@ $(B)/fuzz/%: $(B)/obj/tests/fuzz/%_fuzz.o $(filter %.o,$(FUZZ_DRIVER)) \
 		$(filter %.a,$^) -Wl,--end-group $(call pkg_libs,$(ALL_PKGS))
 
 fuzz-programs: $(FUZZ:%=$(B)/fuzz/%)
-unit-programs: $(UNIT:%=$(B)/unit/%) fuzz-programs
+unit-programs: $(UNIT:%=$(B)/unit/%) fuzz-programs $(B)/cuts/cut
 
 # Everything that a person types first gets its packages, then make again, so
 # that pkg-config is asked only when they are there; with a job per processor

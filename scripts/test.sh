@@ -6,7 +6,7 @@
 # `N passed, N failed, N skipped`; fails on any failure and on any skip whose
 # reason does not begin with "explained:".
 #
-# Usage: test.sh [unit | scripts | blackbox | long]
+# Usage: test.sh [unit | scripts | blackbox | cuts | long]
 # BERTH_BUILD names another build folder than build/asan.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -185,6 +185,12 @@ run_scripts() {
 		-n 2 --junitxml="$out/scripts.xml" tests/scripts
 }
 
+# Recordings of real programs, an independent terminal, attaches at any byte.
+run_cuts() {
+	run_pytest cuts 240 "$out/cuts.xml" "${pytest[@]}" -n 2 \
+		--junitxml="$out/cuts.xml" tests/cuts
+}
+
 # The short subset marked `ordinary`, once more as nobody in particular: root
 # hides what an ordinary user meets. From a copy, because a checkout may lie
 # in a place that only root can enter.
@@ -233,6 +239,7 @@ unit)
 	;;
 scripts) run_scripts ;;
 blackbox) run_blackbox ;;
+cuts) run_cuts ;;
 long) run_long ;;
 all)
 	run_unit
@@ -241,7 +248,7 @@ all)
 	run_blackbox
 	;;
 *)
-	echo "usage: scripts/test.sh [unit | scripts | blackbox | long]" >&2
+	echo "usage: scripts/test.sh [unit | scripts | blackbox | cuts | long]" >&2
 	exit 2
 	;;
 esac

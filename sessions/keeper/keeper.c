@@ -59,14 +59,14 @@ keeper_want_pump(struct keeper *k)
 void
 keeper_want_pump_in(struct keeper *k, int64_t ms)
 {
-	struct timeval now, at,
-	    tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+	struct timeval tv = { .tv_sec = ms / 1000,
+		.tv_usec = ms % 1000 * 1000 };
+	int64_t at = clock_mono_ms() + ms;
 
-	event_base_gettimeofday_cached(k->base, &now);
-	evutil_timeradd(&now, &tv, &now);
-	if (!event_pending(k->later_ev, EV_TIMEOUT, &at) ||
-	    evutil_timercmp(&now, &at, <))
-		event_add(k->later_ev, &tv);
+	if (event_pending(k->later_ev, EV_TIMEOUT, NULL) && k->later_ms <= at)
+		return;
+	k->later_ms = at;
+	event_add(k->later_ev, &tv);
 }
 
 void
