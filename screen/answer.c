@@ -436,7 +436,8 @@ screen_answer(struct screen *s, const uint8_t *q, size_t n, struct buf *out)
 	} else if (n >= 2 && q[0] == 0x1b) {
 		while (i < n && (q[i] < 0x20 || q[i] >= 0x7f))
 			i++;
-		kind = i < n ? (char)q[i] : 0;
+		if (i < n)
+			kind = (char)q[i];
 		i++;
 	}
 	a.text = xmalloc(n + 1);
