@@ -50,10 +50,15 @@ static void forward_on_accept(evutil_socket_t fd, short what, void *arg);
 uint16_t
 forward_port(const struct sockaddr *sa)
 {
-	if (sa->sa_family == AF_INET6)
-		return ntohs(
-		    ((const struct sockaddr_in6 *)(const void *)sa)->sin6_port);
-	return ntohs(((const struct sockaddr_in *)(const void *)sa)->sin_port);
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+
+	if (sa->sa_family == AF_INET6) {
+		memcpy(&v6, sa, sizeof(v6));
+		return ntohs(v6.sin6_port);
+	}
+	memcpy(&v4, sa, sizeof(v4));
+	return ntohs(v4.sin_port);
 }
 
 static struct forward_listener *
