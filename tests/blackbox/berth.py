@@ -481,7 +481,7 @@ class Term:
         self.deadline = deadline
         self.data = bytearray()
         self.at = 0
-        self.vt, self.shown = Vt(cols, rows), 0
+        self.vt, self.shown, self.sizes = Vt(cols, rows), 0, []
         self.lock = threading.Lock()
         self.resize(cols, rows)
         self.proc = subprocess.Popen(
@@ -507,12 +507,17 @@ class Term:
                 time.sleep(self.slow)
 
     def resize(self, cols, rows):
-        self.screen().resize(cols, rows)
+        self.sizes.append((len(self.text), cols, rows))
         procs.set_size(self.master, cols, rows)
 
     def screen(self):
         """What its terminal shows now, as a model (tests/terminal/vt.py)."""
         text = self.text
+        for at, cols, rows in self.sizes:
+            self.vt.feed(text[self.shown:at])
+            self.vt.resize(cols, rows)
+            self.shown = at
+        self.sizes = []
         self.vt.feed(text[self.shown:])
         self.shown = len(text)
         return self.vt

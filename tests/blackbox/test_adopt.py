@@ -26,9 +26,12 @@ def keeper_of(srv, session):
     for p in procs.all_procs():
         if p.comm != "berth-session":
             continue
-        with open(f"/proc/{p.pid}/cmdline", "rb") as f:
-            if session["id"].encode() in f.read():
-                return p.pid
+        try:
+            with open(f"/proc/{p.pid}/cmdline", "rb") as f:
+                if session["id"].encode() in f.read():
+                    return p.pid
+        except FileNotFoundError:
+            pass  # that one has just ended
     raise AssertionError(f"no keeper of {session['id']}")
 
 

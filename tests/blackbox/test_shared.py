@@ -194,6 +194,7 @@ def test_an_attach_to_a_dying_session_ends_or_is_fresh(srv, box):
     for _ in range(8):
         term = srv.term(box).ready()
         term.send("exit 6\r")
+        term.expect(rb"exit 6")  # it is typed before what comes late
         late = srv.ssh(box, None, ["-tt"], input=b"\nexit 8\n", timeout=60)
         assert late.returncode in (6, 8)
         assert term.wait() == 6
