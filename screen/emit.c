@@ -19,6 +19,7 @@ struct emit_sgr {
 	char plain[EMIT_SGR_MAX]; /* with semicolons */
 	char colon[EMIT_SGR_MAX]; /* the ones that have colons */
 	unsigned n_plain, n_colon;
+	bool has_off; /* something is switched off */
 };
 
 /* What is only on or off. Bold and faint have their end in common. */
@@ -200,6 +201,7 @@ emit_sgr_attrs(struct emit_sgr *g, unsigned from, unsigned to)
 {
 	unsigned weight = CELL_BOLD | CELL_FAINT;
 
+	g->has_off = from & ~to;
 	if (from & ~to & weight) {
 		emit_sgr_plain(g, 22);
 		from &= ~weight;
@@ -229,6 +231,9 @@ emit_sgr_way(struct emit_sgr *g, const struct cell_tables *t,
 			    g->colon, &g->n_colon, ':', emit_style(to));
 		}
 	}
+	g->has_off |= (from->fg && !to->fg) || (from->bg && !to->bg) ||
+		      (emit_style(from) && !emit_style(to)) ||
+		      (emit_underline(t, from) && !line);
 	if (from->fg != to->fg)
 		emit_sgr_colour(g, 30, to->fg);
 	if (from->bg != to->bg)
@@ -251,15 +256,37 @@ emit_sgr_cost(const struct emit_sgr *g)
 static void
 emit_sgr_write(struct buf *out, const char *list, unsigned n)
 {
-	buf_put(out, "\033[", 2);
-	buf_put(out, list, n);
-	buf_put_u8(out, 'm');
+	uint8_t *at = buf_reserve(out, n + 3);
+
+	at[0] = 0x1b;
+	at[1] = '[';
+	memcpy(at + 2, list, n);
+	at[n + 2] = 'm';
+	buf_commit(out, n + 3);
+}
+
+/* The way from SGR 0, if it is shorter than HERE. */
+static bool
+emit_sgr_zero(struct emit *e, const struct cell *to, struct emit_sgr *zero,
+    const struct emit_sgr *here)
+{
+	static const struct cell none;
+
+	/* without an end of anything all of HERE is in the other one too */
+	if (!here->has_off)
+		return false;
+	zero->n_plain = zero->n_colon = 0;
+	emit_sgr_plain(zero, 0);
+	emit_sgr_way(zero, &e->tables, &none, to);
+	if (zero->n_plain == 1)
+		zero->n_plain = 0; /* `CSI m` will do */
+	return emit_sgr_cost(zero) + (zero->n_plain ? 0 : 3) <
+	       emit_sgr_cost(here);
 }
 
 static void
 emit_sgr(struct emit *e, const struct cell *to)
 {
-	static const struct cell none;
 	struct emit_sgr here, zero;
 	struct emit_sgr *g = &here;
 
@@ -267,18 +294,10 @@ emit_sgr(struct emit *e, const struct cell *to)
 	emit_sgr_way(&here, &e->tables, &e->pen, to);
 	if (!emit_sgr_cost(&here))
 		return;
-	zero.n_plain = zero.n_colon = 0;
-	emit_sgr_plain(&zero, 0);
-	emit_sgr_way(&zero, &e->tables, &none, to);
-	if (zero.n_plain == 1)
-		zero.n_plain = 0; /* `CSI m` will do */
-	if (emit_sgr_cost(&zero) + (zero.n_plain ? 0 : 3) <
-	    emit_sgr_cost(&here)) {
+	if (emit_sgr_zero(e, to, &zero, &here))
 		g = &zero;
+	if (g->n_plain || g == &zero)
 		emit_sgr_write(e->out, g->plain, g->n_plain);
-	} else if (g->n_plain) {
-		emit_sgr_write(e->out, g->plain, g->n_plain);
-	}
 	if (g->n_colon)
 		emit_sgr_write(e->out, g->colon, g->n_colon);
 }
