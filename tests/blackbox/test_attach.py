@@ -203,7 +203,10 @@ for _ in range(int(sys.argv[1])):
 print(end="later" if len(sys.argv) > 2 else "", flush=True)
 with open("typed", "wb", buffering=0) as f:
     while True:
-        f.write(os.read(0, 4096))
+        got = os.read(0, 4096)
+        f.write(got)
+        if got == b"q":
+            sys.exit(3)
 '''
 
 
@@ -284,7 +287,7 @@ def end_of(srv, box, term, how):
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("how", ("detach", "kill", "kick"))
+@pytest.mark.parametrize("how", ("detach", "exit", "kill", "kick"))
 def test_a6_the_terminal_is_as_it_was_before(srv, box, how, size):
     """No mode is left on for the person's own shell; keys are keys again."""
     set_up(srv, box)
