@@ -32,7 +32,7 @@ class Terminal:
     why `type` or the kind of a query; `data` is all that it printed."""
 
     def __init__(self, args, cols=80, rows=24, env=None, delay=0.0,
-                 deadline=30.0, history=100000):
+                 deadline=30.0, history=20000):
         self.vt = Vt(cols, rows, history)
         self.vt.answer = self._asked
         self.delay, self.deadline = delay, deadline
