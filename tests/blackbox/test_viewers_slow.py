@@ -34,6 +34,7 @@ def numbers(term):
 # ---- A13, B16 ----------------------------------------------------------------
 
 
+@pytest.mark.timeout(240)
 def test_a13_no_line_is_lost_while_another_client_stands_still(fresh, box):
     """Whoever reads sees every line; a third attaches at once; who stood still
     is shown the screen as it is then, is told so and is counted.
@@ -46,12 +47,12 @@ def test_a13_no_line_is_lost_while_another_client_stands_still(fresh, box):
     before = procs.rss_kib(keeper)
     b.kill(signal.SIGSTOP)
     a.type("seq 1 600000; echo do''ne\r")
-    a.wait_for("done", 80)
+    a.wait_for("done", 150)
     assert numbers(a) == list(range(1, 600001))
     began = time.monotonic()
     c = srv.terminal(box)
     c.wait_for("done")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
     assert procs.rss_kib(keeper) - before < 32 * 1024
     b.kill(signal.SIGCONT)
     b.wait_for("done", 30)
