@@ -115,9 +115,12 @@ static void
 modes_alt_1049(struct screen *s, bool is_on)
 {
 	if (is_on) {
+		/* from the alternate screen it saves that one's cursor */
+		bool is_entered = s->now == &s->main;
+
 		cursor_save(s);
 		modes_show(s, true);
-		s->is_alt_cursor_kept = true;
+		s->is_alt_cursor_kept |= is_entered;
 		modes_clear(s);
 	} else {
 		modes_show(s, false);
