@@ -266,6 +266,20 @@ repaint_charsets(const struct cursor *c, struct buf *out)
 }
 
 /*
+ * Sets margins where the wrap of C can be pending, if it is not at the edge;
+ * true when they have to be taken away again.
+ */
+static bool
+repaint_narrow(const struct screen *s, const struct cursor *c, struct buf *out)
+{
+	bool is_narrow = c->is_wrap_pending && c->col + 1u < s->cols && c->col;
+
+	if (is_narrow)
+		emit_put(out, "\033[?69h\033[1;%us", c->col + 1u);
+	return is_narrow;
+}
+
+/*
  * Fills the DECSC slot of the blank buffer in use. A pending wrap is made with
  * a blank, which is erased again.
  */
@@ -277,9 +291,7 @@ repaint_saved(const struct screen *s, const struct buffer *b, struct emit *e)
 
 	if (b->has_saved)
 		c = b->saved;
-	is_narrow = c.is_wrap_pending && c.col + 1u < s->cols && c.col;
-	if (is_narrow)
-		emit_put(e->out, "\033[?69h\033[1;%us", c.col + 1u);
+	is_narrow = repaint_narrow(s, &c, e->out);
 	if (c.is_origin)
 		emit_put(e->out, "\033[?6h");
 	emit_put(e->out, "\033[%u;%uH", c.row + 1u, c.col + 1u);
@@ -348,11 +360,16 @@ repaint_buffers(const struct screen *s, struct emit *e)
 	emit_put(e->out, "\033[?1049l");
 	reset_pen(e);
 	repaint_buffer(s, &s->main, e);
-	if (s->is_alt_cursor_kept)
+	if (s->is_alt_cursor_kept) {
+		bool is_narrow = repaint_narrow(s, &s->main.saved, e->out);
+
 		emit_put(e->out, "\0338\033[?1049h");
-	else
+		if (is_narrow)
+			emit_put(e->out, "\033[?69l");
+	} else {
 		emit_put(e->out, "\033[%u;%uH\033[?1047h",
 		    s->main_cursor.row + 1u, s->main_cursor.col + 1u);
+	}
 	reset_pen(e);
 	repaint_buffer(s, &s->alt, e);
 }
