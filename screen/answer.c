@@ -427,11 +427,11 @@ screen_answer(struct screen *s, const uint8_t *q, size_t n, struct buf *out)
 {
 	struct answer a = { .s = s, .out = out };
 	size_t i = 1, k = 0;
-	char kind = 0;
+	uint8_t kind = 0;
 
 	n = answer_cut_end(&a, q, n);
 	if (n >= 2 && q[0] == 0xc2) {
-		kind = (char)(q[1] - 0x40);
+		kind = (uint8_t)(q[1] - 0x40);
 		i = 2;
 	} else if (n >= 2 && q[0] == 0x1b) {
 		while (i < n && (q[i] < 0x20 || q[i] >= 0x7f))

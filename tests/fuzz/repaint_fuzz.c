@@ -18,13 +18,18 @@
 
 #define REPAINT_HISTORY 200
 
-#define REPAINT_CHECK(what)                                          \
-	do {                                                         \
-		if (!(what)) {                                       \
-			fprintf(stderr, "%s\n", screen_equal_where); \
-			FUZZ_CHECK(what);                            \
-		}                                                    \
-	} while (0)
+/* FUZZ_CHECK() that says where two screens differ, and counts as one call. */
+#define REPAINT_CHECK(what) repaint_must(what, __LINE__, #what)
+
+static void
+repaint_must(bool is_true, int line, const char *what)
+{
+	if (is_true)
+		return;
+	fprintf(stderr, "repaint_fuzz.c:%d: does not hold: %s\n%s\n", line,
+	    what, screen_equal_where);
+	abort();
+}
 
 struct repaint_input {
 	unsigned cols, rows, picture_cols, picture_rows;
@@ -82,13 +87,14 @@ repaint_check_quiet(const struct buf *b)
 	out = xmalloc(buf_len(b) + QUERY_HELD_MAX);
 	query_filter_init(f);
 	n = query_filter_run(f, buf_head(b), buf_len(b), out);
-	FUZZ_CHECK(f->n_held == 0 && n == buf_len(b) &&
-		   memcmp(out, buf_head(b), n) == 0);
+	REPAINT_CHECK(f->n_held == 0 && n == buf_len(b) &&
+		      memcmp(out, buf_head(b), n) == 0);
 	free(out);
 	free(f);
-	FUZZ_CHECK(!memchr(buf_head(b), 0x07, buf_len(b)));
-	FUZZ_CHECK(!repaint_has(b, "\033]52") && !repaint_has(b, "\033]9;") &&
-		   !repaint_has(b, "\033]777"));
+	REPAINT_CHECK(!memchr(buf_head(b), 0x07, buf_len(b)));
+	REPAINT_CHECK(!repaint_has(b, "\033]52") &&
+		      !repaint_has(b, "\033]9;") &&
+		      !repaint_has(b, "\033]777"));
 }
 
 /* After REPAINT, Z and a new size: TO is what FROM is. */
@@ -121,18 +127,18 @@ repaint_check_restore(const struct screen *x, struct screen *to)
 	to->saved_mouse = fresh->saved_mouse;
 	to->saved_encoding = fresh->saved_encoding;
 	REPAINT_CHECK(screen_equal_modes(fresh, to, 0));
-	FUZZ_CHECK(to->now == &to->main);
-	FUZZ_CHECK(!to->main.kitty.n && !to->main.kitty.base);
-	FUZZ_CHECK(!to->alt.kitty.n && !to->alt.kitty.base);
-	FUZZ_CHECK(to->cursor.col == 0 && !to->cursor.is_wrap_pending);
-	FUZZ_CHECK(!to->cursor.is_origin && !to->cursor.gl);
-	FUZZ_CHECK(memcmp(&to->cursor.pen, &none, sizeof(none)) == 0);
-	FUZZ_CHECK(to->top == 0 && to->bottom == to->rows - 1);
-	FUZZ_CHECK(to->left == 0 && to->right == to->cols - 1);
-	FUZZ_CHECK(memcmp(to->tabs, fresh->tabs, to->cols) == 0);
+	REPAINT_CHECK(to->now == &to->main);
+	REPAINT_CHECK(!to->main.kitty.n && !to->main.kitty.base);
+	REPAINT_CHECK(!to->alt.kitty.n && !to->alt.kitty.base);
+	REPAINT_CHECK(to->cursor.col == 0 && !to->cursor.is_wrap_pending);
+	REPAINT_CHECK(!to->cursor.is_origin && !to->cursor.gl);
+	REPAINT_CHECK(memcmp(&to->cursor.pen, &none, sizeof(none)) == 0);
+	REPAINT_CHECK(to->top == 0 && to->bottom == to->rows - 1);
+	REPAINT_CHECK(to->left == 0 && to->right == to->cols - 1);
+	REPAINT_CHECK(memcmp(to->tabs, fresh->tabs, to->cols) == 0);
 	for (unsigned i = to->cursor.row; i < to->rows; i++)
 		for (unsigned k = 0; k < to->cols; k++)
-			FUZZ_CHECK(!buffer_row(to, &to->main, i)[k].ch);
+			REPAINT_CHECK(!buffer_row(to, &to->main, i)[k].ch);
 	buf_release(&b);
 	screen_free(fresh);
 }
@@ -151,8 +157,8 @@ repaint_check_unknown(struct screen *to)
 	to->saved_encoding = fresh->saved_encoding;
 	REPAINT_CHECK(
 	    screen_equal_modes(fresh, to, SCREEN_EQUAL_NO_PREFERENCES));
-	FUZZ_CHECK(to->now == &to->main && to->cursor.col == 0);
-	FUZZ_CHECK(!screen_pending(to) && !screen_is_updating(to));
+	REPAINT_CHECK(to->now == &to->main && to->cursor.col == 0);
+	REPAINT_CHECK(!screen_pending(to) && !screen_is_updating(to));
 	buf_release(&b);
 	screen_free(fresh);
 }
@@ -224,8 +230,8 @@ repaint_check_part(const struct screen *x, const struct screen *to)
 	unsigned top = x->cursor.row - to->cursor.row;
 	struct cell_tables tx = screen_tables(x), tt = screen_tables(to);
 
-	FUZZ_CHECK(to->now == &to->alt);
-	FUZZ_CHECK(left + width <= x->cols && top + height <= x->rows);
+	REPAINT_CHECK(to->now == &to->alt);
+	REPAINT_CHECK(left + width <= x->cols && top + height <= x->rows);
 	for (unsigned i = 0; i < height; i++) {
 		const struct cell *a = buffer_row(x, x->now, top + i) + left;
 		const struct cell *b = buffer_row(to, to->now, i);
@@ -247,12 +253,14 @@ repaint_check_part(const struct screen *x, const struct screen *to)
 			REPAINT_CHECK(screen_equal_cell(&c, &tx, &d, &tt));
 		}
 	}
-	FUZZ_CHECK(mode_is_on(to, MODE_CURSOR) == mode_is_on(x, MODE_CURSOR));
-	FUZZ_CHECK(mode_is_on(to, MODE_PASTE) == mode_is_on(x, MODE_PASTE));
-	FUZZ_CHECK(kitty_flags(&to->alt.kitty) == kitty_flags(&x->now->kitty));
-	FUZZ_CHECK(to->mouse == (left || top ? 0 : x->mouse));
-	FUZZ_CHECK(strcmp(screen_title(to), screen_title(x)) == 0);
-	FUZZ_CHECK(!screen_is_updating(to));
+	REPAINT_CHECK(
+	    mode_is_on(to, MODE_CURSOR) == mode_is_on(x, MODE_CURSOR));
+	REPAINT_CHECK(mode_is_on(to, MODE_PASTE) == mode_is_on(x, MODE_PASTE));
+	REPAINT_CHECK(
+	    kitty_flags(&to->alt.kitty) == kitty_flags(&x->now->kitty));
+	REPAINT_CHECK(to->mouse == (left || top ? 0 : x->mouse));
+	REPAINT_CHECK(strcmp(screen_title(to), screen_title(x)) == 0);
+	REPAINT_CHECK(!screen_is_updating(to));
 }
 
 static void
@@ -266,7 +274,7 @@ repaint_paint(struct picture *p, const struct screen *x, struct screen *to)
 	buf_clear(&b);
 	repaint_check_part(x, to);
 	picture_paint(p, x, to->cols, to->rows, &b);
-	FUZZ_CHECK(buf_len(&b) == 0);
+	REPAINT_CHECK(buf_len(&b) == 0);
 	buf_release(&b);
 }
 
@@ -292,10 +300,10 @@ repaint_check_picture(const struct repaint_input *in)
 	picture_clear(p, &b);
 	repaint_check_quiet(&b);
 	screen_write(to, buf_head(&b), buf_len(&b));
-	FUZZ_CHECK(to->now == &to->main && !picture_is_shown(p));
-	FUZZ_CHECK(!to->mouse && !to->mouse_encoding && !to->cursor_shape);
-	FUZZ_CHECK(mode_is_on(to, MODE_CURSOR));
-	FUZZ_CHECK(!to->alt.kitty.n && !to->alt.kitty.base);
+	REPAINT_CHECK(to->now == &to->main && !picture_is_shown(p));
+	REPAINT_CHECK(!to->mouse && !to->mouse_encoding && !to->cursor_shape);
+	REPAINT_CHECK(mode_is_on(to, MODE_CURSOR));
+	REPAINT_CHECK(!to->alt.kitty.n && !to->alt.kitty.base);
 	buf_release(&b);
 	picture_free(p);
 	screen_free(x);
