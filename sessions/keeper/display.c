@@ -139,8 +139,6 @@ display_flush(struct display *d, size_t *n)
 void
 display_resize(struct display *d)
 {
-	if (!d->screen)
-		return;
-	d->lines_before = screen_history_end(d->screen);
-	screen_resize(d->screen, d->k->size.cols, d->k->size.rows);
+	if (d->screen)
+		screen_resize(d->screen, d->k->size.cols, d->k->size.rows);
 }

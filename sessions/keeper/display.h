@@ -23,9 +23,8 @@ struct display {
 	struct query_filter *filter;
 	struct input_source answers;
 	struct event *hold_ev;
-	uint8_t *out;          /* a filtered turn, made when first needed */
-	const uint8_t *fed;    /* during a turn: up to here the screen has it */
-	uint64_t lines_before; /* of the history, when the size changed last */
+	uint8_t *out;       /* a filtered turn, made when first needed */
+	const uint8_t *fed; /* during a turn: up to here the screen has it */
 };
 
 /* Makes the display of K's session, which is launched, if it has one. */

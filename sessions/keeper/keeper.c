@@ -46,6 +46,7 @@ keeper_on_pump(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	size_settle(k);
 	viewer_pump_all(k);
 	output_update(&k->output);
 }

@@ -62,10 +62,13 @@ struct keeper {
 	unsigned n_viewers;
 	struct viewer *bound_viewer; /* whose end is the session's, or NULL */
 	struct wire_size size;       /* of the terminal */
-	bool is_size_pinned;         /* by an administrator */
-	int64_t later_ms;            /* when later_ev comes */
-	int64_t typed_ms;            /* when who set the size typed last */
-	uint64_t touches; /* counts sizes sent and keys typed, see size.h */
+	struct wire_size next_size;  /* which it gets soon, if is_size_due */
+	bool is_size_due;
+	int64_t sized_ms;    /* when it got the last one */
+	bool is_size_pinned; /* by an administrator */
+	int64_t later_ms;    /* when later_ev comes */
+	int64_t typed_ms;    /* when who set the size typed last */
+	uint64_t touches;    /* counts sizes sent and keys typed, see size.h */
 	uint8_t *scratch; /* KEEPER_SCRATCH bytes, for one callback at a time */
 };
 

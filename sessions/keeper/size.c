@@ -10,6 +10,13 @@
 
 #define SIZE_MAX_CELLS 65535U /* what struct winsize holds */
 
+/*
+ * A window that is dragged has a new size with every step: the program, the
+ * recording and the viewers hear about one in so many milliseconds, and of the
+ * last.
+ */
+#define SIZE_REST_MS 40
+
 /* Two who type by turns do not pull the size to and fro. */
 #define SIZE_CALM_MS 1000
 
@@ -32,9 +39,8 @@ size_valid(const struct wire_size *s, const struct wire_size *known)
 }
 
 static void
-size_apply(struct keeper *k, const struct wire_size *s)
+size_set(struct keeper *k, const struct wire_size *s)
 {
-	struct wire_size *now = &k->size;
 	struct list *pos, *tmp;
 	struct winsize ws = {
 		.ws_col = (unsigned short)s->cols,
@@ -43,19 +49,52 @@ size_apply(struct keeper *k, const struct wire_size *s)
 		.ws_ypixel = (unsigned short)s->ypixel,
 	};
 
-	if (!keeper_has(k, LAUNCH_PTY) || k->child.master_fd < 0)
+	if (k->child.master_fd < 0 ||
+	    ioctl(k->child.master_fd, TIOCSWINSZ, &ws) < 0)
 		return;
-	if (s->cols == now->cols && s->rows == now->rows &&
-	    s->xpixel == now->xpixel && s->ypixel == now->ypixel)
-		return;
-	if (ioctl(k->child.master_fd, TIOCSWINSZ, &ws) < 0)
-		return;
-	*now = *s;
-	display_resize(&k->display);
-	recording_resize(&k->recording, s->cols, s->rows);
 	list_for_each (pos, tmp, &k->viewers)
 		viewer_output_resized(list_entry(pos, struct viewer, node));
+	k->size = *s;
+	k->sized_ms = clock_mono_ms();
+	display_resize(&k->display);
+	recording_resize(&k->recording, s->cols, s->rows);
 	manager_link_stats_changed(&k->manager);
+}
+
+void
+size_flush(struct keeper *k)
+{
+	if (!k->is_size_due)
+		return;
+	k->is_size_due = false;
+	size_set(k, &k->next_size);
+	keeper_want_pump(k);
+}
+
+void
+size_settle(struct keeper *k)
+{
+	int64_t age = clock_mono_ms() - k->sized_ms;
+
+	if (!k->is_size_due)
+		return;
+	if (age >= SIZE_REST_MS)
+		size_flush(k);
+	else
+		keeper_want_pump_in(k, SIZE_REST_MS - age);
+}
+
+static void
+size_apply(struct keeper *k, const struct wire_size *s)
+{
+	const struct wire_size *now = &k->size;
+
+	if (!keeper_has(k, LAUNCH_PTY))
+		return;
+	k->next_size = *s;
+	k->is_size_due = s->cols != now->cols || s->rows != now->rows ||
+			 s->xpixel != now->xpixel || s->ypixel != now->ypixel;
+	size_settle(k);
 }
 
 /* Of two viewers' sizes, the one that the policy prefers, into A. */
@@ -114,6 +153,7 @@ size_take(struct keeper *k, struct viewer *v, const struct wire_size *s)
 {
 	if (s->cols == 0 && s->rows == 0)
 		return;
+	viewer_output_resized(v);
 	v->size = size_valid(s, v->size.cols ? &v->size : &k->size);
 	manager_link_stats_changed(&k->manager);
 }
@@ -133,13 +173,13 @@ size_attach(struct keeper *k, struct viewer *v, const struct wire_size *s)
 	if (is_alone && size_counts(v))
 		v->touch = ++k->touches;
 	size_update(k);
+	size_flush(k);
 }
 
 void
 size_report(struct keeper *k, struct viewer *v, const struct wire_size *s)
 {
 	size_take(k, v, s);
-	viewer_output_resized(v);
 	if (!size_counts(v))
 		return;
 	v->touch = ++k->touches;
@@ -151,14 +191,15 @@ size_touch(struct keeper *k, struct viewer *v)
 {
 	int64_t now = clock_mono_ms(), typed = k->typed_ms;
 
-	if (v->touch == k->touches)
+	if (v->touch == k->touches) {
 		k->typed_ms = now;
-	if (v->touch == k->touches || !size_counts(v) ||
-	    (typed && now - typed < SIZE_CALM_MS))
-		return;
-	k->typed_ms = now;
-	v->touch = ++k->touches;
-	size_update(k);
+	} else if (size_counts(v) && !(typed && now - typed < SIZE_CALM_MS)) {
+		k->typed_ms = now;
+		v->touch = ++k->touches;
+		size_update(k);
+	}
+	/* who reads it asks for the size that it was typed at */
+	size_flush(k);
 }
 
 void
@@ -168,6 +209,7 @@ size_pin(struct keeper *k, const struct wire_size *s)
 
 	k->is_size_pinned = true;
 	size_apply(k, &want);
+	size_flush(k);
 }
 
 void

@@ -1,7 +1,8 @@
 /*
  * The size of the shared terminal, by the session's policy from the sizes of
  * the viewers that may type. 0 never erases a known value. The terminal is told
- * only of changes, the recorder before anything is printed at the new size.
+ * only of changes, and of one in 40 ms; the recorder before anything is printed
+ * at the new size.
  */
 #ifndef SESSIONS_KEEPER_SIZE_H
 #define SESSIONS_KEEPER_SIZE_H
@@ -35,6 +36,10 @@ void size_touch(struct keeper *k, struct viewer *v);
 
 /* A viewer left. */
 void size_update(struct keeper *k);
+
+/* Gives the terminal the size that is due for it: at once, or when it is time. */
+void size_flush(struct keeper *k);
+void size_settle(struct keeper *k);
 
 /* An administrator's size: holds until size_unpin(). */
 void size_pin(struct keeper *k, const struct wire_size *s);

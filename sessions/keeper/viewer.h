@@ -57,10 +57,11 @@ struct viewer {
 	uint64_t painted_pos;    /* what of the ring the picture shows */
 	int64_t painted_ms;
 	bool is_stale; /* the size changed: another way to show it is due */
-	uint64_t stale_pos; /* since this place in the ring */
-	int64_t stale_ms;   /* since when */
-	bool is_skipping;   /* to the end of a control string that it lacks */
-	bool is_shown;      /* its terminal shows the screen */
+	uint64_t stale_pos;   /* since this place in the ring */
+	uint64_t stale_lines; /* and this end of the history */
+	int64_t stale_ms;     /* since when */
+	bool is_skipping;     /* to the end of a control string that it lacks */
+	bool is_shown;        /* its terminal shows the screen */
 
 	int64_t wait_ms; /* data waits and nothing moves since; 0 = it moves */
 	int64_t resync_ms; /* of the last one, 0 = never */

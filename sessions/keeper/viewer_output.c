@@ -256,6 +256,8 @@ viewer_step_join(struct viewer *v)
 		v->n_lines += v->next_line - next;
 		return true;
 	}
+	if (v->k->is_size_due)
+		return false;
 	/* Of another width they have taken who knows how many rows. */
 	if (v->n_lines)
 		screen_push(viewer_rows(v),
@@ -327,7 +329,8 @@ viewer_is_switching(struct viewer *v)
 {
 	int64_t now = clock_mono_ms();
 
-	if (!v->is_stale || v->show == SHOW_JOIN || v->show == SHOW_REPLAY)
+	if (!v->is_stale || v->k->is_size_due || v->show == SHOW_JOIN ||
+	    v->show == SHOW_REPLAY)
 		return false;
 	if (v->show == SHOW_PICTURE)
 		return viewer_fits(v);
@@ -358,7 +361,7 @@ viewer_switch(struct viewer *v)
 		viewer_begin_live(v);
 	} else {
 		screen_prologue(0, &v->out);
-		v->next_line = v->k->display.lines_before;
+		v->next_line = v->stale_lines;
 		viewer_begin_picture(v);
 	}
 }
@@ -404,8 +407,11 @@ viewer_output_resized(struct viewer *v)
 	if (!viewer_has_terminal(v) || !v->is_shown)
 		return;
 	v->stale_ms = clock_mono_ms();
-	if (!v->is_stale)
+	/* what is printed up to here is for its terminal as it was */
+	if (!v->is_stale || viewer_fits(v)) {
 		v->stale_pos = ring_end(v->k->ring);
+		v->stale_lines = screen_history_end(viewer_screen(v));
+	}
 	v->is_stale = true;
 	keeper_want_pump(v->k);
 }

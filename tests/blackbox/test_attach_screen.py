@@ -213,6 +213,28 @@ def test_a10_what_the_terminal_showed_before_is_kept(srv, box):
                    for pen in row.pen)
 
 
+def test_a10_the_way_through_pictures_doubles_and_loses_no_line(srv, box):
+    """Whose terminal has another size for a while, over several changes, and
+    then the session's again has each line once.
+    """
+    start(srv, box, "i=0; while read x; do for ((n = 0; n < 60; n++)); do"
+          " echo L$((i++)); done; done")
+    mover, stays = srv.terminal(box), srv.terminal(box)
+    end = 0
+    for size in ((80, 24), (70, 18), (90, 30), (75, 20), (80, 24)):
+        for step in range(3):  # as a window is dragged
+            mover.resize(size[0], size[1] + 2 - step)
+        wait_for(lambda s=size: (srv.session(box)["cols"],
+                                 srv.session(box)["rows"]) == s, 20)
+        mover.type("\r")
+        end += 60
+        mover.wait_for(f"L{end - 1}", 20)
+    for term in (mover, stays, srv.terminal(box)):
+        term.wait_for(f"L{end - 1}")
+        term.wait_quiet()
+        assert lines_of(term) == [f"L{i}" for i in range(end)]
+
+
 # ---- A18: nothing rings twice ------------------------------------------------
 
 

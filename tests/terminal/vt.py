@@ -244,7 +244,9 @@ class Vt(Modes):
     # ---- size -------------------------------------------------------------
 
     def resize(self, cols, rows):
-        """As xterm: no reflow; rows above the cursor go to the history."""
+        """As xterm: no reflow; rows above the cursor go to the history, and
+        come back from there.
+        """
         for b in (self.main, self.alt):
             row = self.row if b is self.buffer else rows - 1
             extra = max(0, min(row, len(b.rows) - 1) - rows + 1)
@@ -255,6 +257,9 @@ class Vt(Modes):
             if b is self.buffer:
                 self.row -= extra
             del b.rows[rows:]
+            while b is self.main and self.history and len(b.rows) < rows:
+                b.rows.insert(0, self.history.pop())
+                self.row += b is self.buffer
             while len(b.rows) < rows:
                 b.rows.append(Row(self.cols))
             for line in b.rows:
