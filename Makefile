@@ -24,12 +24,12 @@ dirs_berthd        := sshd/listener sessions/manager sandbox store conf \
 	sessions/wire base
 dirs_berth-sshd    := sshd/connection sessions/wire base
 dirs_berth-session := sessions/keeper sessions/wire screen base
-dirs_berth         := cli conf sessions/keeper sessions/wire base
+dirs_berth         := cli conf sessions/keeper sessions/wire screen base
 
 pkgs_berthd        := libevent_core sqlite3 inih jansson libsodium
 pkgs_berth-sshd    := libssh libevent_core
 pkgs_berth-session := libevent_core libutf8proc
-pkgs_berth         := jansson inih
+pkgs_berth         := jansson inih libutf8proc
 ALL_PKGS := libssh $(pkgs_berthd) libutf8proc cmocka
 # Only what tests and numbers compare with; without it all else still builds.
 PEER_PKGS := libtsm

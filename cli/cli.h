@@ -99,6 +99,9 @@ int verb_rec_ls(struct cli *c, int argc, char **argv);
 /* Prints the whole lines of a recording. */
 int verb_rec_cat(struct cli *c, int argc, char **argv);
 
+/* Plays a recording in this terminal. */
+int verb_rec_play(struct cli *c, int argc, char **argv);
+
 /* Has berthd execute its program anew, and waits until it has. */
 int verb_upgrade(struct cli *c, int argc, char **argv);
 

@@ -2,25 +2,18 @@
  * Verbs over recordings: rec ls, rec cat. The file arrives as an open
  * descriptor, so that no path and no permission is needed here.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "cli/lines.h"
+#include "cli/record_reader.h"
 #include "cli/table.h"
-
-#define RECORDS_READ_MAX (64U << 10)
-
-/* No event is nearly as long; what is, is no recording. */
-#define RECORDS_LINE_MAX (8U << 20)
 
 static const struct column records_columns[] = {
 	{ "ID", "id", COLUMN_NUMBER },
@@ -67,34 +60,19 @@ verb_rec_ls(struct cli *c, int argc, char **argv)
 static int
 records_copy(int fd, struct err *e)
 {
-	struct buf b = { 0 };
-	bool is_bad = false;
-	int rc = 0;
+	struct record_reader r = { .fd = fd };
+	const char *p;
+	size_t n;
+	int rc;
 
-	while (rc == 0 && !is_bad) {
-		ssize_t n = read(
-		    fd, buf_reserve(&b, RECORDS_READ_MAX), RECORDS_READ_MAX);
-		size_t whole;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			rc = err_sys(e, -errno, "cannot read the recording");
-		if (n <= 0)
-			break;
-		buf_commit(&b, (size_t)n);
-		whole = lines_whole(
-		    (const char *)buf_head(&b), buf_len(&b), &is_bad);
-		rc = fd_write_all(STDOUT_FILENO, buf_head(&b), whole);
-		if (rc < 0)
+	while ((rc = record_reader_next(&r, &p, &n, e)) > 0) {
+		rc = fd_write_all(STDOUT_FILENO, p, n);
+		if (rc < 0) {
 			err_sys(e, rc, "cannot write the output");
-		buf_consume(&b, whole);
-		if (rc == 0 && buf_len(&b) > RECORDS_LINE_MAX)
-			rc = err_set(e, -EBADMSG,
-			    "the recording has a line over %u bytes",
-			    RECORDS_LINE_MAX);
+			break;
+		}
 	}
-	buf_release(&b);
+	record_reader_release(&r);
 	return rc;
 }
 
@@ -102,18 +80,14 @@ int
 verb_rec_cat(struct cli *c, int argc, char **argv)
 {
 	struct err e = { 0 };
-	json_t *answer = NULL;
 	autoclose int fd = -1;
 	int code;
 
 	if (argc != 1 || argv[0][0] == '-')
 		return cli_usage(c, "which recording?");
-	code = client_ask_once(c->socket,
-	    json_pack("{s:s, s:s}", "verb", "rec_cat", "recording", argv[0]),
-	    &answer, &fd, &e);
+	code = record_open(c, argv[0], &fd, &e);
 	if (code != CLI_DONE)
 		return cli_fail(code, "%s", e.msg);
-	json_decref(answer);
 	if (records_copy(fd, &e) < 0)
 		return cli_fail(CLI_FAILED, "%s", e.msg);
 	return CLI_DONE;

@@ -34,7 +34,7 @@ struct picture_state {
 };
 
 struct picture {
-	bool is_shown;
+	bool is_shown, is_mute;
 	unsigned cols, rows;               /* the terminal */
 	unsigned screen_cols, screen_rows; /* what it is a picture of */
 	unsigned width, height;            /* the part that it shows */
@@ -50,6 +50,8 @@ static const enum mode picture_modes[] = { MODE_CURSOR_KEYS, MODE_REVERSE,
 	MODE_AUTOREPEAT, MODE_CURSOR_BLINK, MODE_KEYPAD, MODE_BACKARROW,
 	MODE_FOCUS, MODE_ALT_SCROLL, MODE_META_8BIT, MODE_NUMLOCK,
 	MODE_META_ESC, MODE_ALT_ESC, MODE_PASTE, MODE_WIN32 };
+
+#define PICTURE_LOOKS (1ULL << MODE_REVERSE | 1ULL << MODE_CURSOR_BLINK)
 
 static unsigned
 picture_min(unsigned a, unsigned b)
@@ -81,15 +83,23 @@ picture_initial(void)
 static struct picture_state
 picture_wanted(const struct picture *p, const struct screen *s)
 {
-	struct picture_state t = { .kitty = kitty_flags(&s->now->kitty),
-		.modify_other = s->modify_keys[4],
-		.shape = s->cursor_shape };
+	struct picture_state t = picture_initial();
 	unsigned col = s->cursor.col - p->left, row = s->cursor.row - p->top;
 
-	for (size_t i = 0; i < ARRAY_LEN(picture_modes); i++)
-		t.modes |= (uint64_t)mode_is_on(s, picture_modes[i])
-			   << picture_modes[i];
-	if (!p->left && !p->top) {
+	for (size_t i = 0; i < ARRAY_LEN(picture_modes); i++) {
+		uint64_t bit = 1ULL << picture_modes[i];
+
+		if (p->is_mute && !(bit & PICTURE_LOOKS))
+			continue;
+		t.modes = mode_is_on(s, picture_modes[i]) ? t.modes | bit
+							  : t.modes & ~bit;
+	}
+	if (!p->is_mute) {
+		t.kitty = kitty_flags(&s->now->kitty);
+		t.modify_other = s->modify_keys[4];
+	}
+	t.shape = s->cursor_shape;
+	if (!p->is_mute && !p->left && !p->top) {
 		t.mouse = s->mouse;
 		t.mouse_encoding = s->mouse_encoding;
 	}
@@ -356,6 +366,12 @@ picture_free(struct picture *p)
 	free(p);
 }
 
+void
+picture_mute(struct picture *p)
+{
+	p->is_mute = true;
+}
+
 bool
 picture_is_shown(const struct picture *p)
 {
@@ -403,5 +419,5 @@ picture_clear(struct picture *p, struct buf *out)
 	emit_put(out, "\033[?1049l");
 	free(p->cells);
 	free(p->title);
-	*p = (struct picture){ 0 };
+	*p = (struct picture){ .is_mute = p->is_mute };
 }

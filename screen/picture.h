@@ -17,6 +17,9 @@ struct screen;
 struct picture *picture_new(void);
 void picture_free(struct picture *p);
 
+/* From now on the keys and the mouse of P's terminal are not for the program. */
+void picture_mute(struct picture *p);
+
 /*
  * Appends what turns P's terminal, now of COLS x ROWS, from the last picture into
  * one of S as it is now: text, cursor, the modes that decide what its keys
