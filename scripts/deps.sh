@@ -25,7 +25,7 @@ test_packages=(
 long_packages=(valgrind)
 fuzz_packages=(clang 'libclang-rt-dev|libclang-rt-14-dev')
 
-bench_packages=(openssh-server libtsm-dev python3 rsync git)
+bench_packages=(openssh-server libtsm-dev python3 rsync git tmux dtach)
 
 usage() {
 	echo "usage: scripts/deps.sh run | test | long | fuzz | bench | users" >&2

@@ -38,11 +38,15 @@ class Sizes:
     files: int = 10_000
     tree_bytes: int = 200_000_000
     far_bytes: int = 128 << 20
+    # what a program prints to so many viewers
+    viewer_bytes: dict = dataclasses.field(default_factory=lambda: {
+        1: 48 << 20, 8: 16 << 20, 50: 4 << 20})
 
 
 QUICK = Sizes(stream_bytes=64 << 20, pty_bytes=8 << 20, yes_bytes=2 << 20,
               screen_mb=4, logins=3, keys=60, sessions=20, idle_s=2.0, files=500,
-              tree_bytes=10_000_000, far_bytes=16 << 20)
+              tree_bytes=10_000_000, far_bytes=16 << 20,
+              viewer_bytes={1: 8 << 20, 8: 4 << 20, 50: 1 << 20})
 
 
 def rate(measure, name, aim):
@@ -61,6 +65,22 @@ def engine(stream, name, aim):
     ]
 
 
+def watched(n, aims):
+    """Log lines to N clients; in the other column is who is named."""
+    measure, name = f"viewers_{n}", f"{n} viewer{'s' if n > 1 else ''}"
+    return [
+        *(Row(measure, other, f"{name}; {other}", "MB/s", "higher",
+              aims.get(other))
+          for other in ("sshd", "tmux", "dtach", "abduco")),
+        Row(measure, "seen", f"{name}, until all have it; tmux", "MB/s",
+            "higher"),
+        Row(measure, "lost", f"{name}, not shown; dtach", "%", "lower", 0,
+            aim_is_ratio=False),
+        Row(measure, "resyncs", f"{name}, left behind", "times", "lower", 0,
+            aim_is_ratio=False),
+    ]
+
+
 ROWS = [
     *rate("down_aes", "exec down, aes128-gcm", 1.0),
     *rate("down_chacha", "exec down, chacha20", 1.0),
@@ -72,6 +92,13 @@ ROWS = [
     *rate("plain_yes", "shared terminal, yes", None),
     *rate("pty_log", "ssh -t command, log lines, recorded", 0.9),
     *rate("pty_yes", "ssh -t command, yes, recorded", 0.9),
+    *watched(1, {"sshd": 0.9}),
+    *watched(8, {"tmux": 2}),
+    *watched(50, {}),
+    *(Row("stopped", other, f"1 viewer and a stopped one; {other}", "MB/s",
+          "higher") for other in ("tmux", "dtach", "abduco")),
+    Row("stopped", "share", "the same, of 1 viewer alone; tmux", "x",
+        "higher", 0.95, aim_is_ratio=False),
     *rate("sftp_put", "sftp put of 1 GB", 1.0),
     *rate("sftp_get", "sftp get of 1 GB", 1.0),
     Row("scp_small", "up", "scp of 10,000 files there", "s", "lower", 1.0),
@@ -90,6 +117,12 @@ ROWS = [
     Row("create", "shell", "new session to first byte", "ms", "lower"),
     Row("create", "control", "new session by control socket", "ms", "lower"),
     Row("attach", "first", "attach to first byte", "ms", "lower"),
+    Row("attach_full", "last", "attach, 10,000 lines, last byte; tmux", "ms",
+        "lower"),
+    Row("attach_full", "cpu", "attach, 10,000 lines, CPU; tmux", "ms",
+        "lower", 20, aim_is_ratio=False),
+    Row("attach_full", "size", "attach, 10,000 lines, sent; tmux", "KiB",
+        "lower"),
     Row("echo_idle", "p50", "echo of a key, p50", "ms", "lower", 1.25),
     Row("echo_idle", "p99", "echo of a key, p99", "ms", "lower", 1.25,
         stat="p99"),
@@ -122,6 +155,8 @@ ROWS = [
     Row("many", "private", "200 sessions, private dirty", "MiB", "lower"),
     Row("many", "pss", "200 sessions, PSS", "MiB", "lower"),
     Row("many", "cpu", "200 sessions, idle CPU of one core", "%", "lower"),
+    Row("full", "private", "10,000 lines, private dirty; tmux", "KiB",
+        "lower", 4096, aim_is_ratio=False),
     *engine("log", "log lines", 4),
     *engine("sgr", "colours", 3),
     *engine("full", "full screen", 4),
@@ -135,7 +170,8 @@ ROWS = [
 ]
 
 # What changes little from round to round is measured in so many.
-FEW = {"scp_small": 3, "git": 3, "sequence": 2, "session": 2, "connection": 2, "many": 1}
+FEW = {"scp_small": 3, "git": 3, "sequence": 2, "session": 2, "connection": 2, "many": 1,
+       "viewers_50": 2, "full": 2}
 SIDES = ("berth", "openssh")
 
 
@@ -155,9 +191,10 @@ def measures():
     import screen
     import streams
     import transfers
+    import viewers
 
     return {**streams.MEASURES, **transfers.MEASURES, **logins.MEASURES,
-            **forwards.MEASURES, **memory.MEASURES, **screen.MEASURES}
+            **forwards.MEASURES, **viewers.MEASURES, **memory.MEASURES, **screen.MEASURES}
 
 
 def add(samples, measure, side, found):
@@ -208,6 +245,8 @@ def versions():
         "openssh": report.output_of("ssh", "-V").split(",")[0],
         "libssh": report.output_of(
             "dpkg-query", "-W", "-f", "libssh ${Version}", "libssh-4"),
+        "tmux": report.output_of("tmux", "-V"),
+        "dtach": report.output_of("dtach", "--version").split(",")[0],
         "berth": report.output_of(str(servers.berth.BUILD / "berthd"),
                                   "--version"),
     }

@@ -10,6 +10,8 @@ import subprocess
 import time
 
 import berth
+import procs
+import viewers
 from logins import Terminal
 
 SETTLE_S = 1.5
@@ -109,4 +111,17 @@ def many(bench, side):
         side.drop_recordings()
 
 
-MEASURES = {"session": session, "connection": connection, "many": many}
+def full(bench, side):
+    """What keeps a session that has printed 10,000 lines of colours and that
+    nobody looks at; beside it a server of tmux that remembers as many."""
+    kept = viewers.filled(bench, "berth" if side.name == "berth" else "tmux")
+    try:
+        time.sleep(SETTLE_S)
+        return rollup([procs.get(kept.pid)])
+    finally:
+        kept.close()
+        side.drop_recordings()
+
+
+MEASURES = {"session": session, "connection": connection, "many": many,
+            "full": full}

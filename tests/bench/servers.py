@@ -242,7 +242,12 @@ class Bench:
         self.openssh = OpenSsh(self.berth.key)
         self.started.append(self.openssh)
         self._unrecorded = None
-        self._log_file = None
+        self._files = {}
+        self.n_files = self.n_sockets = 0
+        # anybody writes here: programs of both sides tell what they measured
+        self.runs = self.openssh.dir / "runs"
+        self.runs.mkdir()
+        self.runs.chmod(0o777)
 
     def side(self, name):
         return {"berth": self.berth, "openssh": self.openssh}[name]
@@ -258,10 +263,26 @@ class Bench:
     @property
     def log_file(self):
         """(path, bytes, lines) of log lines as programs write them."""
-        if self._log_file is None:
-            path = self.berth.server.dir / "lines.log"
-            self._log_file = (path, *write_log(path, self.sizes.pty_bytes))
-        return self._log_file
+        return self.lines(self.sizes.pty_bytes)
+
+    def lines(self, size):
+        """The same, of about so many bytes."""
+        if size not in self._files:
+            path = self.berth.server.dir / f"lines-{size}.log"
+            self._files[size] = (path, *write_log(path, size))
+        return self._files[size]
+
+    def colour_file(self, n_lines):
+        """Path of so many lines of 80 columns in colours."""
+        path = self.berth.server.dir / f"colours-{n_lines}.log"
+        if not path.exists():
+            write_colours(path, n_lines)
+        return path
+
+    def new_file(self, name):
+        """Path of a file that is not there yet, for programs to write."""
+        self.n_files += 1
+        return self.runs / f"{name}{self.n_files}"
 
     def close(self):
         for server in reversed(self.started):
@@ -288,3 +309,19 @@ def write_log(path, size):
             f.write(data)
     path.chmod(0o644)
     return len(data) * times, len(block) * times
+
+
+def write_colours(path, n_lines):
+    """Logs as they look where every field has its colour."""
+    with open(path, "w", encoding="utf-8") as f:
+        for i in range(n_lines):
+            level, colour = (("INFO", 32), ("DEBUG", 36), ("WARN", 33),
+                             ("ERROR", 31))[i * 7 % 4]
+            text = (f"id={i * 2654435761 % 2**32:08x} took={i % 9973}ms"
+                    f" path=/api/v1/items/{i % 5003}/part/of/a/line")
+            f.write(f"\033[90m{i // 3600 % 24:02}:{i // 60 % 60:02}:"
+                    f"{i % 60:02}.{i * 37 % 1000:03}\033[0m"
+                    f" \033[1;{colour}m{level:5}\033[0m"
+                    f" \033[38;5;{i % 216 + 16}m[srv-{i % 16:02}]\033[0m"
+                    f" {text[:52]:.<52}\n")
+    path.chmod(0o644)
