@@ -212,22 +212,26 @@ def many(n):
 
 def stopped(bench, side):
     """One client that reads and one whose process is stopped: the rate, and
-    its share of the rate without the latter, measured just before."""
-    def beside(kind):
-        alone = burst(bench, kind, 1, size)["rate"]
-        rate = burst(bench, kind, 1, size, n_stopped=1)["rate"]
-        return rate, rate / alone
+    its share of the rate without the latter. Each is measured before and after
+    the other, so that what the machine does besides weighs on both."""
+    size = bench.sizes.viewer_bytes[1] // 2
 
-    size = bench.sizes.viewer_bytes[1]
+    def beside(kind):
+        found = {0: [], 1: []}
+        for n in (0, 1, 1, 0):
+            found[n].append(burst(bench, kind, 1, size, n_stopped=n)["rate"])
+        return found[1], sum(found[1]) / sum(found[0])
+
     names = peers.others("tmux", "dtach", "abduco")
     if side.name == "berth":
-        rate, share = beside("berth")
-        return {**{name: rate for name in names}, "share": share}
+        rates, share = beside("berth")
+        return {**{name: rates for name in names}, "share": share}
     result = {}
     for name in names:
-        result[name], share = beside(name)
         if name == "tmux":
-            result["share"] = share
+            result[name], result["share"] = beside(name)
+        else:
+            result[name] = burst(bench, name, 1, size, n_stopped=1)["rate"]
     return result
 
 
