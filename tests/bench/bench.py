@@ -71,7 +71,8 @@ def watched(n, aims):
     return [
         *(Row(measure, other, f"{name}; {other}", "MB/s", "higher",
               aims.get(other))
-          for other in ("sshd", "tmux", "dtach", "abduco")),
+          for other in ("sshd", "tmux", "dtach", "abduco")
+          if n == 1 or other != "sshd"),
         Row(measure, "seen", f"{name}, until all have it; tmux", "MB/s",
             "higher"),
         Row(measure, "lost", f"{name}, not shown; dtach", "%", "lower", 0,
