@@ -49,6 +49,17 @@ text_plain(struct buf *out, const struct cell_tables *t,
 	}
 }
 
+/*
+ * What makes a terminal go on in the next row behind a wrapped line, if what
+ * comes there does not do it: a blank that has no room any more, and one more
+ * where a wide character had none.
+ */
+static void
+text_wrap(bool is_padded, struct buf *out)
+{
+	emit_put(out, is_padded ? "  " : " ");
+}
+
 uint64_t
 screen_history(
     const struct screen *s, uint64_t from, size_t max, struct buf *out)
@@ -60,18 +71,29 @@ screen_history(
 
 	if (from < history_start(s->history))
 		from = history_start(s->history);
-	while (from < end && history_read(s->history, &r, from)) {
+	/* what stands in front of the first one, too, may go on in it */
+	if (from > history_start(s->history))
+		history_read(s->history, &r, from - 1);
+	while (from < end) {
+		bool was_wrapped = r.is_wrapped, was_padded = r.is_padded;
+
+		if (!history_read(s->history, &r, from))
+			break;
+		if (was_wrapped && !r.n)
+			text_wrap(was_padded, out);
 		emit_init(&e, out, r.tables, EMIT_LINKS);
 		text_ansi(&e, r.cells, r.n);
+		/* the row that its first character brought in had its colour */
+		if (was_wrapped && r.n % s->cols && r.cells[0].bg)
+			emit_put(out, "\033[K");
 		from++;
-		/*
-		 * The last one goes on in the screen's first row: a blank there
-		 * makes the terminal wrap, so that it knows.
-		 */
-		if (!r.is_wrapped)
+		if (!r.is_wrapped) {
 			emit_put(out, "\r\n");
-		else if (from == end)
-			emit_put(out, " \r");
+		} else if (from == end) {
+			/* it goes on in the screen's first row */
+			text_wrap(r.is_padded, out);
+			buf_put_u8(out, '\r');
+		}
 		if (buf_len(out) - begin >= max)
 			break;
 	}

@@ -106,6 +106,38 @@ text_history_flows_as_it_was_wrapped(void **state)
 	screen_free(s);
 }
 
+/*
+ * Rows whose place only a blank can hold: the rest of a wrapped line is blank,
+ * a wide character had no room; and one that came in with a background.
+ */
+static void
+text_history_keeps_every_row(void **state)
+{
+	static const struct {
+		const char *printed, *sent;
+	} rows[] = {
+		{ "abcd \r\nx\r\ny\r\n", "abcd \r\nx\r\n" },
+		{ "abc\xe6\xbc\xa2\r\nx", "abc  \r" },
+		{ "abcd\033[41m \033[m\r\nx\r\ny",
+		    "abcd\033[41m \033[m\033[K\r\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct screen *s = screen_of(4, 2);
+		struct buf out = { 0 };
+
+		screen_put(s, rows[i].printed);
+		/* a line at a time, as a session may ask */
+		for (uint64_t n = 0; n < screen_history_end(s);)
+			n = screen_history(s, n, 1, &out);
+		buf_put_u8(&out, 0);
+		assert_string_equal(buf_head(&out), rows[i].sent);
+		buf_release(&out);
+		screen_free(s);
+	}
+}
+
 int
 main(void)
 {
@@ -114,6 +146,7 @@ main(void)
 		cmocka_unit_test(text_takes_the_shortest_sgr),
 		cmocka_unit_test(text_begins_with_the_history_if_asked),
 		cmocka_unit_test(text_history_flows_as_it_was_wrapped),
+		cmocka_unit_test(text_history_keeps_every_row),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
