@@ -17,10 +17,10 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "cuts"))
+sys.path.insert(0, str(HERE.parent / "terminal"))
 sys.dont_write_bytecode = True
 
-from terminal import Late, Terminal  # noqa: E402
+from terminal import Terminal  # noqa: E402
 
 HOME = pathlib.Path("/tmp/home")
 MAX = 200_000
@@ -112,7 +112,7 @@ def top_keys():
 
 def tmux_keys():
     yield from (0.5, "ls -l\r", 0.4, "\x02%", 0.4, "seq 1 200\r", 0.4, '\x02"',
-                0.4, "vim -u NONE a.c\r", 0.5, "\x06", 0.3, "\x02o", 0.3,
+                0.4, "vim -n -u NONE a.c\r", 0.5, "\x06", 0.3, "\x02o", 0.3,
                 "yes | head -500\r", 0.5, "\x02[", 0.2, "\x1b[5~", 0.3, "q",
                 "\x02z", 0.4, "\x02z", 0.4, "\x02c", 0.4, "less words.txt\r",
                 0.4, " ", 0.3, "\x02p", 0.4, "\x02t", 0.5, "q",
@@ -229,7 +229,7 @@ def states(seed, n):
 
 
 PROGRAMS = {
-    "vim": (["vim", "-N", "-u", "NONE", "-i", "NONE", "a.c"], vim_keys),
+    "vim": (["vim", "-N", "-n", "-u", "NONE", "-i", "NONE", "a.c"], vim_keys),
     "less": (["less", "-R", "words.txt"], less_keys),
     "htop": (["htop", "-d", "5"], htop_keys),
     "top": (["top", "-d", "0.5"], top_keys),
@@ -265,10 +265,9 @@ def isolated(command):
 
 def record(name, cols, rows):
     command, keys = PROGRAMS[name]
-    terminal = Terminal(isolated(["env", "-i",
-                                  *(f"{k}={v}" for k, v in ENV.items()),
-                                  *command]), cols, rows, cwd=HOME)
-    try:
+    with Terminal(isolated(["env", "-i", "-C", HOME,
+                            *(f"{k}={v}" for k, v in ENV.items()), *command]),
+                  cols, rows) as terminal:
         for key in keys():
             if isinstance(key, str):
                 terminal.type(key)
@@ -276,12 +275,10 @@ def record(name, cols, rows):
             else:
                 time.sleep(key)
         try:
-            terminal.exit(10)
-        except Late:
+            terminal.wait(10)
+        except AssertionError:
             print(f"{name} {cols}x{rows}: still runs, cut here")
-        return terminal.bytes
-    finally:
-        terminal.close()
+        return terminal.raw()
 
 
 def private_words():

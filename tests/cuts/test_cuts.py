@@ -17,10 +17,11 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CORPUS = HERE.parent / "corpus"
-sys.path[:0] = [str(HERE), str(CORPUS)]
+sys.path[:0] = [str(HERE.parent / "terminal"), str(CORPUS)]
 
 import compare  # noqa: E402 - their folders had to be named first
 import record  # noqa: E402
+from grid import PROTECTED, width  # noqa: E402
 from vt import Vt  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("BERTH_BUILD", ROOT / "build" / "asan"))
@@ -105,8 +106,15 @@ def attach(vt, pieces):
     return shown
 
 
+def unprotected(row):
+    """Nobody can erase in the history: DECSCA is of no use there."""
+    row = row.copy()
+    row.pen = [p._replace(flags=p.flags & ~PROTECTED) for p in row.pen]
+    return row
+
+
 def history_differences(shown, reference):
-    expected = list(reference.history)[-LINES:]
+    expected = [unprotected(r) for r in list(reference.history)[-LINES:]]
     return compare.rows_differences("history", expected, shown)
 
 
@@ -135,6 +143,7 @@ def test_an_attach_shows_what_was_there(case):
         advance(cut)
         vt = newcomer(cols, rows, i)
         shown = attach(vt, pieces)
+        vt.last = reference.last  # REP cannot be brought back everywhere
         found = (compare.differences(reference, vt)
                  + history_differences(shown, reference))
         assert not found, f"cut {cut}\n" + report(found)
@@ -161,9 +170,12 @@ def test_a_detach_gives_a_clean_terminal_back(case):
         found = compare.unclean(vt, Vt(cols, rows))
         assert not found, f"cut {cut}\n" + report(found)
         assert vt.col == 0 and not vt.buffer.rows[vt.row].text(), cut
-        text = pieces[5].decode()
-        lines = "\n".join(reference.lines()).rstrip("\n")
-        assert text.rstrip("\n") == lines, cut
+        assert bare(pieces[5].decode()) == bare(reference.text()), cut
+
+
+def bare(text):
+    """Without accents, for terminals differ about those on blanks."""
+    return "".join(c for c in text if c == "\n" or width(c)).rstrip("\n")
 
 
 def find_window(whole, part):
@@ -188,6 +200,8 @@ def same_cells(source, shown, left, n):
     """Halves of wide characters at an edge may be blank."""
     for col in range(n):
         ch, pen = source.ch[left + col], source.pen[left + col]
+        # nothing is ever erased by a program in a picture
+        pen = pen._replace(flags=pen.flags & ~PROTECTED)
         one = compare.seen(ch, pen)
         two = compare.seen(shown.ch[col], shown.pen[col])
         if one == two:
@@ -197,6 +211,27 @@ def same_cells(source, shown, left, n):
         if not (is_half and col in (0, n - 1) and two[0] == " "):
             return False
     return True
+
+
+def mismatch(whole, part):
+    """Says of the window that is right in most rows where it is wrong."""
+    best, found = -1, ""
+    n = min(part.cols, whole.cols)
+    for top in range(max(1, whole.rows - part.rows + 1)):
+        for left in range(max(1, whole.cols - part.cols + 1)):
+            wrong = [i for i in range(min(part.rows, whole.rows))
+                     if not same_cells(whole.buffer.rows[top + i],
+                                       part.buffer.rows[i], left, n)]
+            if part.rows - len(wrong) > best:
+                best = part.rows - len(wrong)
+                one = whole.buffer.rows[top + wrong[0]].copy()
+                one.ch, one.pen = (x[left:left + n] for x in (one.ch, one.pen))
+                two = part.buffer.rows[wrong[0]].copy()
+                two.fit(n)
+                found = (f"window {left},{top}, {len(wrong)} rows wrong, "
+                         + str(compare.row_difference(
+                             f"row {wrong[0]}", one, two)))
+    return found
 
 
 @pytest.mark.parametrize("picture", [(40, 10), (100, 30)], ids=str)
@@ -216,8 +251,7 @@ def test_a_picture_follows_by_changes(case, picture):
         vt.feed(pieces[6])
         assert vt.is_ground() and vt.queries == []
         window = find_window(reference, vt)
-        assert window, (f"cut {cut}: no part of\n{reference.text()}\n-- is\n"
-                        f"{vt.text()}")
+        assert window, f"cut {cut}: {mismatch(reference, vt)}"
         if reference.modes[25] and vt.modes[25]:
             left, top = window
             same = is_window(reference, vt, left, top)

@@ -13,8 +13,9 @@ SEEN_ON_BLANK = INVERSE | STRIKE | OVERLINE
 
 def seen(ch, pen):
     """A cell as somebody sees it who knows no history of it."""
-    if ch != " ":
+    if ch[:1] != " ":
         return ch, pen
+    ch = " "  # accents on nothing: some terminals keep them, some do not
     flags = pen.flags
     if pen.underline or flags & SEEN_ON_BLANK:
         return ch, pen._replace(flags=flags & ~ITALIC)

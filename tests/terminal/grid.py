@@ -37,8 +37,11 @@ def width(c):
         return 1
     if 0x1160 <= n <= 0x11FF or 0xD7B0 <= n <= 0xD7FB:
         return 0  # vowels and finals of Hangul join the consonant before
-    if unicodedata.category(c) in ("Mn", "Me", "Cf", "Zl", "Zp"):
+    kind = unicodedata.category(c)
+    if kind in ("Mn", "Me", "Cf", "Zl", "Zp"):
         return 0
+    if kind == "Cn":  # what Python says about the width of these is wrong
+        return 1
     return 2 if unicodedata.east_asian_width(c) in "WF" else 1
 
 

@@ -219,17 +219,25 @@ class Vt(Modes):
             self._string.append(c)
             return at + 1
         self._state = self._ground
-        if c == "\x1b":  # ST begins, or something else that ends it as well
-            self._string_is_over(True)
-            self._inter = ""
-            self._state = self._escape
+        if c == "\x1b":
+            self._state = self._string_end
         elif c not in "\x18\x1a":
-            self._string_is_over(True)
+            self._string_is_over()
         return at + 1
 
-    def _string_is_over(self, is_whole):
+    def _string_end(self, text, at, end):
+        """Behind an ESC: ST, or a sequence that cuts the string off."""
+        self._inter = ""
+        self._state = self._escape
+        if text[at] != "\\":
+            return at
+        self._state = self._ground
+        self._string_is_over()
+        return at + 1
+
+    def _string_is_over(self):
         whole, self._string = "".join(self._string), []
-        if not is_whole or self._string_len > STRING_MAX:
+        if self._string_len > STRING_MAX:
             return
         whole = re.sub(r"[\x00-\x1f\x7f]", "", whole)
         if self._kind == "]":

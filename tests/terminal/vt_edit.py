@@ -141,8 +141,9 @@ class Edit:
         self.pending = False
         if self.limit() == self.cols:
             self.buffer.rows[self.row].is_wrapped = True
-        self.col = self.left_edge()
+        left = self.left_edge()
         self._index()
+        self.col = left
 
     # ---- lines ------------------------------------------------------------
 
@@ -298,6 +299,9 @@ class Edit:
         self.row = min(s.row, self.rows - 1)
         self.col = min(s.col, self.cols - 1)
         self.pending = s.pending
+        if self.origin:  # which knows no place outside of the margins
+            self.row = max(self.top, min(self.row, self.bottom))
+            self.col = max(self.left, min(self.col, self.right))
 
     # ---- erase and edit ---------------------------------------------------
 

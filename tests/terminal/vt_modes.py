@@ -5,7 +5,7 @@ DCS by tables, and the modes they set. Queries and what would disturb a person
 
 import re
 
-from grid import PLAIN, PROTECTED, erased, width
+from grid import PLAIN, PROTECTED, Kitty, erased, width
 from pens import apply_sgr, number, parse_colour
 from vt_edit import Edit
 
@@ -61,18 +61,6 @@ class Modes(Edit):
     def _single_shift(self, slot):
         self.single = slot
 
-    def _back_index(self):
-        if self.col == self.left and self._is_inside():
-            self._shift_cols(1, True)
-        else:
-            self._move(0, -1)
-
-    def _forward_index(self):
-        if self.col == self.right and self._is_inside():
-            self._shift_cols(1, False, self.left)
-        else:
-            self._move(0, 1)
-
     def _settle(self):
         self.pending = False
 
@@ -95,7 +83,6 @@ class Modes(Edit):
         "n": lambda s: s._lock(2), "o": lambda s: s._lock(3),
         "c": lambda s: s.reset(), "=": lambda s: s._put_mode(66, True),
         ">": lambda s: s._put_mode(66, False),
-        "6": _back_index, "9": _forward_index,
         "V": lambda s: s._protect(1), "W": lambda s: s._protect(0),
         "Z": lambda s: s._query("DA1", "Z"),
     }
@@ -238,6 +225,9 @@ class Modes(Edit):
         self.g, self.gl, self.single = ["B"] * 4, 0, None
         self.buffer.saved = None
         self.pending = False
+        self.cursor_shape = 0
+        self.modify_keys = {}
+        self.buffer.kitty = Kitty()
 
     def _window(self, p):
         what = p[0]
