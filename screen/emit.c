@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "screen/print.h"
 
 #define EMIT_SGR_MAX 160
 
@@ -408,14 +409,15 @@ emit_sgr_report(
 
 /*
  * Characters whose width depends on whom one asks: several code points in one
- * cell, and emoji, whose list grows every year.
+ * cell, emoji, whose list grows every year, and what print.c lists.
  */
 static bool
 emit_is_doubtful(uint32_t ch)
 {
 	return ch & CELL_CLUSTER || (ch >= 0x1f000 && ch <= 0x1ffff) ||
 	       (ch >= 0x2600 && ch <= 0x27bf) ||
-	       (ch >= 0x231a && ch <= 0x23ff) || (ch >= 0x2b00 && ch <= 0x2bff);
+	       (ch >= 0x231a && ch <= 0x23ff) ||
+	       (ch >= 0x2b00 && ch <= 0x2bff) || print_is_disputed(ch);
 }
 
 /* The characters of cells with the pen of the first one; how many cells. */

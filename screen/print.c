@@ -7,9 +7,47 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/mem.h"
 #include "screen/buffer.h"
 #include "screen/cursor.h"
 #include "screen/intern.h"
+
+struct print_range {
+	uint32_t first, last;
+};
+
+static bool
+print_is_in(const struct print_range *r, size_t n, uint32_t c)
+{
+	for (; n; n--, r++)
+		if (c >= r->first && c <= r->last)
+			return true;
+	return false;
+}
+
+/*
+ * Characters that the C library gives another width than libutf8proc does.
+ * Programs count with the former, and so do xterm and tmux: spacing marks and
+ * the signs that stand around Arabic numbers take a column, two kinds of
+ * symbols two. Returns libutf8proc's width, W, for all others.
+ */
+static int
+print_width_of_libc(uint32_t c, int w)
+{
+	static const struct print_range signs[] = { { 0x600, 0x605 },
+		{ 0x6dd, 0x6dd }, { 0x70f, 0x70f }, { 0x890, 0x891 },
+		{ 0x8e2, 0x8e2 }, { 0x110bd, 0x110bd }, { 0x110cd, 0x110cd } };
+	static const struct print_range wide[] = { { 0x3248, 0x324f },
+		{ 0x4dc0, 0x4dff } };
+
+	if (w == 1)
+		return print_is_in(wide, ARRAY_LEN(wide), c) ? 2 : 1;
+	if (!w &&
+	    (utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_MC ||
+		print_is_in(signs, ARRAY_LEN(signs), c)))
+		return 1;
+	return w;
+}
 
 unsigned
 print_width(uint32_t c)
@@ -24,8 +62,21 @@ print_width(uint32_t c)
 	/* vowels and finals of Hangul join the consonant before them */
 	if ((c >= 0x1160 && c <= 0x11ff) || (c >= 0xd7b0 && c <= 0xd7fb))
 		return 0;
-	w = utf8proc_charwidth((utf8proc_int32_t)c);
+	w = print_width_of_libc(c, utf8proc_charwidth((utf8proc_int32_t)c));
 	return w > 1 ? 2 : w < 1 ? 0 : 1;
+}
+
+bool
+print_is_disputed(uint32_t c)
+{
+	int w;
+
+	/* letters of Europe, symbols and CJK, which are most of what comes */
+	if (c < 0x600 || (c >= 0x2000 && c <= 0x3247) ||
+	    (c >= 0x4e00 && c <= 0x9fff) || (c >= 0xac00 && c <= 0xd7a3))
+		return false;
+	w = utf8proc_charwidth((utf8proc_int32_t)c);
+	return print_width_of_libc(c, w) != w;
 }
 
 unsigned

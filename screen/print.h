@@ -1,6 +1,7 @@
 /*
- * Characters onto the grid. A character is as wide as its base code point is in
- * libutf8proc (ambiguous ones are narrow, unassigned ones too); what has no
+ * Characters onto the grid. A character is as wide as its base code point is for
+ * wcwidth() of glibc 2.36, by which programs count; newer ones are as wide as
+ * for libutf8proc (ambiguous ones are narrow, unassigned ones too). What has no
  * width, variation selectors and joiners among it, joins the character before
  * it and does not change its width, as xterm and tmux do it.
  */
@@ -14,6 +15,9 @@
 
 /* 0, 1 or 2 columns. C is a code point from 0x20 on. */
 unsigned print_width(uint32_t c);
+
+/* True when libutf8proc, and terminals like it, give C another width. */
+bool print_is_disputed(uint32_t c);
 
 /*
  * Prints from P what is text: printable ASCII and whole characters of UTF-8.

@@ -29,11 +29,17 @@ def erased(bg):
     return PLAIN._replace(bg=bg)
 
 
+# Cf with a glyph of their own: signs around Arabic and Kaithi numbers.
+SIGNS = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD,
+         0x110CD}
+
+
 @functools.lru_cache(maxsize=65536)
 def width(c):
-    """Columns of one code point: 0, 1 or 2. Ambiguous ones are narrow."""
+    """Columns of one code point: 0, 1 or 2, as wcwidth() of glibc has it, which
+    is what xterm and tmux ask. Ambiguous ones are narrow."""
     n = ord(c)
-    if n < 0x300:
+    if n < 0x300 or n in SIGNS:
         return 1
     if 0x1160 <= n <= 0x11FF or 0xD7B0 <= n <= 0xD7FB:
         return 0  # vowels and finals of Hangul join the consonant before
@@ -42,6 +48,8 @@ def width(c):
         return 0
     if kind == "Cn":  # what Python says about the width of these is wrong
         return 1
+    if 0x3248 <= n <= 0x324F or 0x4DC0 <= n <= 0x4DFF:
+        return 2
     return 2 if unicodedata.east_asian_width(c) in "WF" else 1
 
 

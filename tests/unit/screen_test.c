@@ -1,7 +1,10 @@
 /*
  * The terminal engine by what a program prints and what the screen shows then.
  */
+#include <gnu/libc-version.h>
+#include <locale.h>
 #include <stdio.h>
+#include <wchar.h>
 
 #include "tests/unit/screen_fixture.h"
 #include "tests/unit/unit.h"
@@ -63,6 +66,8 @@ static const struct screen_row screen_prints[] = {
 	{ "its left half likewise", "\346\274\242b\033[Gx", "x b", 1, 0,
 	    false },
 	{ "combining marks join", "e\314\201x", "e\314\201x", 2, 0, false },
+	{ "a spacing mark takes a column", "\340\244\225\340\244\276x",
+	    "\340\244\225\340\244\276x", 3, 0, false },
 	{ "invalid bytes show", "a\377b", "a\357\277\275b", 3, 0, false },
 	{ "REP repeats", "ab\033[3b", "abbbb", 5, 0, false },
 	{ "REP without a character does nothing", "\033[5b", "", 0, 0, false },
@@ -302,10 +307,34 @@ an_endless_repeat_ends_at_the_size_of_the_screen(void **state)
 	screen_free(s);
 }
 
+/* What programs count with; -1 there: too new for the C library. */
+static void
+a_character_is_as_wide_as_for_the_c_library(void **state)
+{
+	unsigned wrong = 0;
+
+	(void)state;
+	if (strcmp(gnu_get_libc_version(), "2.36") != 0 ||
+	    !setlocale(LC_CTYPE, "C.UTF-8")) {
+		print_message("explained: widths are those of glibc 2.36\n");
+		skip();
+	}
+	for (uint32_t c = 0xa0; c < 0x110000; c++) {
+		int w = wcwidth((wchar_t)c);
+
+		if (w < 0 || w == (int)print_width(c))
+			continue;
+		wrong++;
+		print_error("U+%04X: %u, not %d\n", c, print_width(c), w);
+	}
+	assert_int_equal(wrong, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_character_is_as_wide_as_for_the_c_library),
 		cmocka_unit_test(text_goes_where_a_terminal_puts_it),
 		cmocka_unit_test(the_cursor_moves_as_xterms_does),
 		cmocka_unit_test(erasing_inserting_deleting),
