@@ -151,11 +151,14 @@ print_advance(struct screen *s, struct row *r, unsigned col, unsigned limit)
 	r->is_wrapped = false;
 }
 
-/* Joins C to the character before the cursor, if there is one. */
+/*
+ * Joins C to the character before the cursor, be it a blank: so do xterm and
+ * tmux, while VTE drops it where nothing was written.
+ */
 static void
 print_join(struct screen *s, uint32_t c)
 {
-	const struct row *r = buffer_at(s, s->cursor.row);
+	struct row *r = buffer_at(s, s->cursor.row);
 	uint8_t text[CLUSTER_MAX + 4];
 	unsigned col = s->cursor.col, n;
 	struct cell *at;
@@ -169,8 +172,6 @@ print_join(struct screen *s, uint32_t c)
 	if (r->cells[col].attr & CELL_TAIL)
 		col--;
 	at = &r->cells[col];
-	if (!at->ch)
-		return;
 	if (at->ch & CELL_CLUSTER) {
 		const struct cluster *old =
 		    &s->clusters[at->ch & ~CELL_CLUSTER];
@@ -178,14 +179,17 @@ print_join(struct screen *s, uint32_t c)
 		n = old->len;
 		memcpy(text, old->text, n);
 	} else {
-		n = print_encode(at->ch, text);
+		n = print_encode(at->ch ? at->ch : ' ', text);
 	}
 	n += print_encode(c, text + n);
 	if (n > CLUSTER_MAX)
 		return;
 	ch = intern_cluster(s, text, n);
-	if (ch)
-		at->ch = ch;
+	if (!ch)
+		return;
+	at->ch = ch;
+	if (r->used <= col)
+		r->used = (uint16_t)(col + 1);
 }
 
 /* True when a character pushes others aside: in IRM, between the margins. */
