@@ -13,9 +13,8 @@ SEEN_ON_BLANK = INVERSE | STRIKE | OVERLINE
 
 def seen(ch, pen):
     """A cell as somebody sees it who knows no history of it."""
-    if ch[:1] != " ":
+    if ch != " ":
         return ch, pen
-    ch = " "  # accents on nothing: some terminals keep them, some do not
     flags = pen.flags
     if pen.underline or flags & SEEN_ON_BLANK:
         return ch, pen._replace(flags=flags & ~ITALIC)
@@ -98,6 +97,9 @@ def state(vt):
 
 def state_differences(a, b, ignore=()):
     one, two = state(a), state(b)
+    if a.last_is_fresh:
+        # after anything else REP means nothing, in tmux and by ECMA-48
+        one["character to repeat"], two["character to repeat"] = a.last, b.last
     return [
         f"{name}: {one[name]!r} | {two.get(name)!r}"
         for name in one

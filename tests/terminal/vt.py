@@ -71,7 +71,8 @@ class Vt(Modes):
         self.title_stack = []
         self.cwd = ""
         self.palette, self.dynamic = {}, {}
-        self.last = ""
+        self.last = ""  # what REP repeats
+        self.last_is_fresh = False  # nothing came since then
         self._state = self._ground
         self._params = self._inter = ""
         self._string, self._string_len = [], 0
@@ -126,6 +127,7 @@ class Vt(Modes):
             if kind == 1:
                 self._print(m[1])
             elif kind == 2:
+                self.last_is_fresh = False
                 self.col = self.left if self.col >= self.left else 0
                 self.pending = False
                 if self.row < self.bottom:
@@ -151,6 +153,7 @@ class Vt(Modes):
         else:
             handler = self.C0.get(n)
             if handler:
+                self.last_is_fresh = False
                 handler(self)
 
     def _c0_inside(self, c):
@@ -237,6 +240,7 @@ class Vt(Modes):
 
     def _string_is_over(self):
         whole, self._string = "".join(self._string), []
+        self.last_is_fresh = False
         if self._string_len > STRING_MAX:
             return
         whole = re.sub(r"[\x00-\x1f\x7f]", "", whole)

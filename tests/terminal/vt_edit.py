@@ -52,7 +52,7 @@ class Edit:
     def _print_run(self, text):
         """Characters of one column each, no insert mode."""
         at, end = 0, len(text)
-        self.last = text[-1]
+        self.last, self.last_is_fresh = text[-1], True
         while at < end:
             if self.pending:
                 if self.modes[7]:
@@ -93,6 +93,7 @@ class Edit:
                 self._combine(c)
 
     def _put(self, c, n):
+        self.last, self.last_is_fresh = c, False
         if self.pending:
             if self.modes[7]:
                 self._wrap()
@@ -109,7 +110,7 @@ class Edit:
             limit = self.limit()
             if self.col + 2 > limit:
                 return
-        self.last = c
+        self.last_is_fresh = True
         row = self.buffer.rows[self.row]
         if self.ansi[4] and self.left <= self.col and limit == self.right + 1:
             row.insert(self.col, n, limit, erased(self.pen.bg))
@@ -127,6 +128,7 @@ class Edit:
 
     def _combine(self, c):
         """Joins the character that stands before the cursor."""
+        self.last_is_fresh = False
         row, col = self.buffer.rows[self.row], self.col
         if not self.pending:
             col -= 1

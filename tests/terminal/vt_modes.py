@@ -24,6 +24,8 @@ class Modes(Edit):
     # ---- ESC --------------------------------------------------------------
 
     def _escape_final(self, inter, c):
+        if inter or c != "[":
+            self.last_is_fresh = False
         if not inter:
             if c == "[":
                 self._params = ""
@@ -91,12 +93,14 @@ class Modes(Edit):
 
     def _csi(self, prefix, params, inter, final):
         if final == "m" and not prefix and not inter:
+            self.last_is_fresh = False
             self._sgr(params)
             return
         handler = self.CSI.get((prefix, inter, final))
         if handler:
             handler(self, [number(p.split(":")[0]) for p in
                            params.split(";")])
+        self.last_is_fresh = False
 
     def _sgr(self, params):
         key = (self.pen, params)
