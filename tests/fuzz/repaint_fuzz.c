@@ -189,7 +189,8 @@ repaint_check(const struct repaint_input *in)
 
 	screen_write(x, in->x, in->n_x);
 	is_executed = repaint_is_executed(in, x);
-	screen_prologue(in->rows, &all);
+	/* nothing is there yet to be scrolled away, not even blank rows */
+	screen_prologue(0, &all);
 	screen_history(x, 0, (size_t)-1, &all);
 	screen_push(in->rows, screen_history_end(x), &all);
 	screen_repaint(x, &paint);
