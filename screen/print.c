@@ -148,7 +148,9 @@ print_advance(struct screen *s, struct row *r, unsigned col, unsigned limit)
 	}
 	s->cursor.col = (uint16_t)(limit - 1);
 	s->cursor.is_wrap_pending = true;
-	r->is_wrapped = false;
+	/* at a margin the end of the row is another text's */
+	if (limit == s->cols)
+		r->is_wrapped = false;
 }
 
 /*

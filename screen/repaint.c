@@ -483,7 +483,8 @@ repaint_cursor(const struct screen *s, struct emit *e)
 	const struct cursor *c = &s->cursor;
 	const struct cell *cells = buffer_row(s, s->now, c->row);
 	unsigned col = repaint_again(s, cells);
-	bool is_wrapped = s->now->rows && s->now->rows[c->row].is_wrapped;
+	bool is_wrapped = s->now->rows && s->now->rows[c->row].is_wrapped &&
+			  c->col + 1u == s->cols;
 	bool is_drawn = col != c->col || c->is_wrap_pending;
 
 	if (c->is_wrap_pending && (is_wrapped || emit_is_blank(&cells[col]))) {

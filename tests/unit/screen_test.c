@@ -310,6 +310,21 @@ an_endless_repeat_ends_at_the_size_of_the_screen(void **state)
 	screen_free(s);
 }
 
+/* Another resize or a copy would tear apart what goes on below. */
+static void
+text_up_to_a_margin_leaves_the_wrap_of_its_row(void **state)
+{
+	struct screen *s = screen_of(10, 4);
+
+	(void)state;
+	screen_put(s, "0123456789ab\033[?69h\033[2;5s\033[Hxxxxx");
+	assert_true(s->cursor.is_wrap_pending);
+	assert_true(s->now->rows[0].is_wrapped);
+	screen_put(s, "\033[?69l\033[10Gx");
+	assert_false(s->now->rows[0].is_wrapped);
+	screen_free(s);
+}
+
 /* What programs count with; -1 there: too new for the C library. */
 static void
 a_character_is_as_wide_as_for_the_c_library(void **state)
@@ -337,6 +352,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+		    text_up_to_a_margin_leaves_the_wrap_of_its_row),
 		cmocka_unit_test(a_character_is_as_wide_as_for_the_c_library),
 		cmocka_unit_test(text_goes_where_a_terminal_puts_it),
 		cmocka_unit_test(the_cursor_moves_as_xterms_does),
