@@ -59,6 +59,9 @@ def rows_differences(what, rows_a, rows_b):
         said = row_difference(f"{what} {i}", a, b)
         if said:
             found.append(said)
+        elif a.is_wrapped != b.is_wrapped:
+            found.append(f"{what} {i} goes on below: {a.is_wrapped} |"
+                         f" {b.is_wrapped}\n    {a.text()!r}")
     return found
 
 

@@ -114,6 +114,7 @@ class Edit:
         row = self.buffer.rows[self.row]
         if self.ansi[4] and self.left <= self.col and limit == self.right + 1:
             row.insert(self.col, n, limit, erased(self.pen.bg))
+            row.is_wrapped = False
         col = self.col
         row.mend(col)
         row.mend(col + n)
@@ -141,17 +142,24 @@ class Edit:
 
     def _wrap(self):
         self.pending = False
-        if self.limit() == self.cols:
-            self.buffer.rows[self.row].is_wrapped = True
         left = self.left_edge()
-        self._index()
+        self._index(self._is_full_width() and self._has_next_row())
         self.col = left
 
     # ---- lines ------------------------------------------------------------
 
-    def _index(self):
+    def _has_next_row(self):
+        """False where a line feed does nothing."""
+        if self.row == self.bottom:
+            return self.left <= self.col <= self.right
+        return self.row < self.rows - 1
+
+    def _index(self, goes_on=False):
+        row = self.buffer.rows[self.row]
+        row.is_wrapped |= goes_on
         if self.row == self.bottom:
             if self.left <= self.col <= self.right:
+                row.is_wrapped &= goes_on or not self._is_full_width()
                 self._scroll_up(self.top, self.bottom, 1)
         elif self.row < self.rows - 1:
             self.row += 1
@@ -195,8 +203,12 @@ class Edit:
             rows[top - 1].is_wrapped = False
         rows[top:bottom + 1] = rows[top + n:bottom + 1] + [
             Row(self.cols, pen) for _ in range(n)]
-        if bottom - n >= top:
-            rows[bottom - n].is_wrapped &= bottom == self.rows - 1 and n == 1
+
+    def _scroll_rows_up(self, top, n, to_history=True):
+        """SU and DL: what was in the last row goes on nowhere."""
+        if self._is_full_width():
+            self.buffer.rows[self.bottom].is_wrapped = False
+        self._scroll_up(top, self.bottom, n, to_history)
 
     def _scroll_down(self, top, bottom, n):
         rows, pen = self.buffer.rows, erased(self.pen.bg)
@@ -316,7 +328,7 @@ class Edit:
         start = self.col if how == 0 else 0
         end = self.col + 1 if how == 1 else self.cols
         row.erase(start, end, pen, keep)
-        if how != 1:
+        if how != 1 and row.ch[-1] == " ":  # not protected
             row.is_wrapped = False
 
     def _erase_display(self, how, keep=False):
@@ -334,8 +346,9 @@ class Edit:
         which = {0: range(self.row + 1, self.rows), 1: range(self.row),
                  2: range(self.rows)}[how]
         for i in which:
-            self.buffer.rows[i].erase(0, self.cols, pen, keep)
-            self.buffer.rows[i].is_wrapped = False
+            row = self.buffer.rows[i]
+            row.erase(0, self.cols, pen, keep)
+            row.is_wrapped &= row.ch[-1] != " "  # protected
 
     def _is_inside(self):
         return (self.top <= self.row <= self.bottom
@@ -356,7 +369,7 @@ class Edit:
         if is_insert:
             self._scroll_down(self.row, self.bottom, n)
         else:
-            self._scroll_up(self.row, self.bottom, n, False)
+            self._scroll_rows_up(self.row, n, False)
         self._return_to_left()
 
     def _return_to_left(self):

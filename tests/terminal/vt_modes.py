@@ -284,7 +284,7 @@ class Modes(Edit):
         ("", "", "M"): lambda s, p: s._shift_lines(max(p[0], 1), False),
         ("", "", "P"): lambda s, p: s._shift_chars(max(p[0], 1), False),
         ("", "", "S"): lambda s, p: (
-            s._scroll_up(s.top, s.bottom, max(p[0], 1)), s._settle()),
+            s._scroll_rows_up(s.top, max(p[0], 1)), s._settle()),
         ("", "", "T"): lambda s, p: len(p) == 1 and (
             s._scroll_down(s.top, s.bottom, max(p[0], 1)), s._settle()),
         ("", "", "X"): lambda s, p: s._erase_chars(max(p[0], 1)),
