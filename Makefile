@@ -150,12 +150,14 @@ test:
 	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all unit-programs
 	$(Q)scripts/test.sh
 
-# Hours of kills, power cuts, load and valgrind; ONLY="kills" for some of it,
+# Hours of kills, power cuts, load and valgrind, and attaches at many more bytes;
+# ONLY="kills" for some of it,
 # BERTH_KILLS, BERTH_CUTS, BERTH_LOAD_S and BERTH_SEED in the environment.
 test-long:
 	$(Q)scripts/deps.sh long
 	$(Q)$(MAKE) --no-print-directory $(jobs) all
-	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all
+	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all \
+		build/asan/cuts/cut
 	$(Q)ONLY='$(ONLY)' scripts/test.sh long
 
 unit:

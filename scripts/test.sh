@@ -1,8 +1,9 @@
 #!/bin/bash
 # Runs the tests that are built and counts them: unit tests (build/asan/unit),
 # the corpus of every fuzz target (build/asan/fuzz, one test each), the scripts'
-# own (tests/scripts), black-box tests (tests/blackbox); and, only when asked,
-# what takes long (tests/long). The last line is
+# own (tests/scripts), attaches at any byte of recordings (tests/cuts), black-box
+# tests (tests/blackbox); and, only when asked, what takes long (tests/long and
+# more of tests/cuts). The last line is
 # `N passed, N failed, N skipped`; fails on any failure and on any skip whose
 # reason does not begin with "explained:".
 #
@@ -187,7 +188,15 @@ run_scripts() {
 
 # Recordings of real programs, an independent terminal, attaches at any byte.
 run_cuts() {
-	run_pytest cuts 240 "$out/cuts.xml" "${pytest[@]}" -n 2 \
+	run_pytest cuts 600 "$out/cuts.xml" "${pytest[@]}" -n 2 \
+		--junitxml="$out/cuts.xml" tests/cuts
+}
+
+# 200 cuts of every recording, whatever it costs; ONLY as below.
+run_cuts_long() {
+	[[ cuts == *"${ONLY:-}"* ]] || return
+	BERTH_CUTS_LONG=1 run_pytest 'cuts, all' 3600 "$out/cuts.xml" \
+		"${pytest[@]}" --timeout=900 -n 2 \
 		--junitxml="$out/cuts.xml" tests/cuts
 }
 
@@ -223,8 +232,10 @@ run_blackbox() {
 	rm -rf "$home"
 }
 
-# Shows what it does, the seeds of its choices among it. ONLY: -k of pytest.
+# Shows what it does, the seeds of its choices among it. ONLY: -k of pytest,
+# or `cuts`.
 run_long() {
+	[ "${ONLY:-}" != cuts ] || return
 	run_pytest long 14400 "$out/long.xml" "$python" -m pytest -s -rsfE \
 		-p no:cacheprovider --junitxml="$out/long.xml" \
 		${ONLY:+-k "$ONLY"} tests/long
@@ -240,11 +251,15 @@ unit)
 scripts) run_scripts ;;
 blackbox) run_blackbox ;;
 cuts) run_cuts ;;
-long) run_long ;;
+long)
+	run_cuts_long
+	run_long
+	;;
 all)
 	run_unit
 	run_corpus
 	run_scripts
+	run_cuts
 	run_blackbox
 	;;
 *)

@@ -26,7 +26,8 @@ from vt import Vt  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("BERTH_BUILD", ROOT / "build" / "asan"))
 CUT = BUILD / "cuts" / "cut"
-CUTS = int(os.environ.get("BERTH_CUT_POINTS", "200"))
+CUTS = 200
+IS_LONG = bool(os.environ.get("BERTH_CUTS_LONG"))  # CUTS of everything
 LINES = 60  # of history: what more there is would only take time
 LATER = 300  # bytes of live output after the attach
 
@@ -48,11 +49,15 @@ def case_id(case):
     return f"{path.stem.rsplit('-', 1)[0]}-{cols}x{rows}"
 
 
-def points(data, seed, cols, rows):
-    """Cut points in rising order. Large screens cost more, so fewer."""
-    n = min(CUTS, max(12, CUTS * 4000 // (cols * rows)))
+def points(data, seed, cols, rows, part=1):
+    """Cut points in rising order. In a hurry large screens, which cost more, have
+    fewer, and what says less by each only one in PART."""
+    n = CUTS
+    if not IS_LONG:
+        n = min(CUTS, max(12, CUTS * 4000 // (cols * rows)))
     pick = random.Random(seed)
-    return sorted(pick.sample(range(len(data) + 1), min(n, len(data))))
+    at = sorted(pick.sample(range(len(data) + 1), min(n, len(data))))
+    return at if IS_LONG else at[::part]
 
 
 def sections(path, cols, rows, picture, at):
@@ -159,7 +164,7 @@ def test_a_detach_gives_a_clean_terminal_back(case):
     """A6: after what restores it nothing is on, and the text says `screen`."""
     path, cols, rows = case
     data = path.read_bytes()
-    at = points(data, 8, cols, rows)[::4]
+    at = points(data, 8, cols, rows, 4)
     cuts = sections(path, cols, rows, (cols, rows), at)
     reference, fed = Vt(cols, rows), 0
     for cut, pieces in zip(at, cuts):
@@ -239,7 +244,7 @@ def test_a_picture_follows_by_changes(case, picture):
     cursor where it is, although only changes are sent."""
     path, cols, rows = case
     data = path.read_bytes()
-    at = points(data, 9, cols, rows)[::3]
+    at = points(data, 9, cols, rows, 3)
     cuts = sections(path, cols, rows, picture, at)
     reference, fed, vt = Vt(cols, rows), 0, Vt(*picture)
     for cut, pieces in zip(at, cuts):
