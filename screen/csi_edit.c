@@ -198,3 +198,21 @@ csi_decdc(struct screen *s, const struct parser *p)
 		csi_shift_columns(
 		    s, s->cursor.col, parser_param(p, 0, 1), false);
 }
+
+void
+csi_back_index(struct screen *s)
+{
+	if (csi_is_inside(s) && s->cursor.col == s->left)
+		csi_shift_columns(s, s->left, 1, true);
+	else
+		cursor_left(s, 1);
+}
+
+void
+csi_forward_index(struct screen *s)
+{
+	if (csi_is_inside(s) && s->cursor.col == s->right)
+		csi_shift_columns(s, s->left, 1, false);
+	else
+		cursor_right(s, 1);
+}

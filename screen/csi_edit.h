@@ -1,6 +1,6 @@
 /*
- * Handlers of control sequences that erase, insert, delete and scroll; only for
- * the table in csi.c. What comes in has the background of the pen.
+ * Handlers of sequences that erase, insert, delete and scroll; only for the table
+ * in csi.c and for esc.c. What comes in has the background of the pen.
  */
 #ifndef SCREEN_CSI_EDIT_H
 #define SCREEN_CSI_EDIT_H
@@ -32,5 +32,12 @@ void csi_sl(struct screen *s, const struct parser *p);
 void csi_sr(struct screen *s, const struct parser *p);
 void csi_decic(struct screen *s, const struct parser *p);
 void csi_decdc(struct screen *s, const struct parser *p);
+
+/*
+ * DECBI and DECFI, escape sequences: a column to the left or right; from the
+ * margin there everything between the margins moves the other way.
+ */
+void csi_back_index(struct screen *s);
+void csi_forward_index(struct screen *s);
 
 #endif

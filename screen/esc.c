@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "screen/buffer.h"
+#include "screen/csi_edit.h"
 #include "screen/cursor.h"
 #include "screen/history.h"
 #include "screen/intern.h"
@@ -152,11 +153,17 @@ static void
 esc_plain(struct screen *s, uint8_t c)
 {
 	switch (c) {
+	case '6':
+		csi_back_index(s);
+		break;
 	case '7':
 		cursor_save(s);
 		break;
 	case '8':
 		cursor_restore(s);
+		break;
+	case '9':
+		csi_forward_index(s);
 		break;
 	case 'D':
 		cursor_index(s, false);

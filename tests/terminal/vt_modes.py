@@ -63,6 +63,18 @@ class Modes(Edit):
     def _single_shift(self, slot):
         self.single = slot
 
+    def _back_index(self):
+        if self.col == self.left and self._is_inside():
+            self._shift_cols(1, True)
+        else:
+            self._move(0, -1)
+
+    def _forward_index(self):
+        if self.col == self.right and self._is_inside():
+            self._shift_cols(1, False, self.left)
+        else:
+            self._move(0, 1)
+
     def _settle(self):
         self.pending = False
 
@@ -85,6 +97,7 @@ class Modes(Edit):
         "n": lambda s: s._lock(2), "o": lambda s: s._lock(3),
         "c": lambda s: s.reset(), "=": lambda s: s._put_mode(66, True),
         ">": lambda s: s._put_mode(66, False),
+        "6": _back_index, "9": _forward_index,
         "V": lambda s: s._protect(1), "W": lambda s: s._protect(0),
         "Z": lambda s: s._query("DA1", "Z"),
     }

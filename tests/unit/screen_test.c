@@ -201,6 +201,12 @@ static const struct screen_row screen_margins[] = {
 	    1, 0, false },
 	{ "DECIC and DECDC", "0123456789\033[1;3H\033[2'}\033[1;8H\033['~",
 	    "01  23467", 7, 0, false },
+	{ "DECBI and DECFI move", "abc\0336x\033[G\0339y", "ayx", 2, 0, false },
+	{ "DECBI at the margin makes room", "ab\r\ncd\033[H\0336x", "xab| cd",
+	    1, 0, false },
+	{ "DECFI at the margin takes the first",
+	    "0123456789\r\nab\033[H\033[?69h\033[2;5s\033[1;5H\0339x",
+	    "0234x56789|a", 4, 0, true },
 	{ "without ?69 `s` saves", "ab\033[3;5s\033[H\033[ux", "abx", 3, 0,
 	    false },
 };
