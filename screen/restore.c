@@ -211,4 +211,7 @@ screen_restore(const struct screen *s, struct buf *out)
 	restore_tabs(s, out);
 	restore_colours(s, out);
 	restore_cursor(s, &c, buf_len(out) == begin, out);
+	/* only a character takes a single shift away */
+	if (s->single_shift)
+		emit_put(out, " \r\033[K");
 }
