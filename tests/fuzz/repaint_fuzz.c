@@ -67,6 +67,17 @@ repaint_align(const struct screen *from, struct screen *to)
 	to->last_ch = from->last_ch;
 }
 
+/*
+ * A resize moves a saved cursor with the text. One that was never saved stays at
+ * home; a repaint cannot take it away, it saves it there.
+ */
+static void
+repaint_forget_saved(const struct screen *from, struct screen *to)
+{
+	to->main.has_saved = from->main.has_saved;
+	to->alt.has_saved = from->alt.has_saved;
+}
+
 static bool
 repaint_has(const struct buf *b, const char *what)
 {
@@ -206,6 +217,7 @@ repaint_check(const struct repaint_input *in)
 	screen_write(x, in->z, in->n_z);
 	REPAINT_CHECK(is_executed || screen_equal(x, fresh, 0));
 	REPAINT_CHECK(is_executed || screen_equal(x, dirty, 0));
+	repaint_forget_saved(x, fresh);
 	screen_resize(x, in->picture_cols, in->picture_rows);
 	screen_resize(fresh, in->picture_cols, in->picture_rows);
 	REPAINT_CHECK(is_executed || screen_equal(x, fresh, 0));
