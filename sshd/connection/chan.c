@@ -36,6 +36,8 @@ chan_on_data(ssh_session session, ssh_channel ssh, void *data, uint32_t len,
 		return 0;
 	}
 	buf_put(&c->in, data, len);
+	if (c->in_unopened <= UINT32_MAX - len)
+		c->in_unopened += len;
 	return (int)len;
 }
 

@@ -11,6 +11,7 @@
 #include "sshd/connection/chan.h"
 #include "sshd/connection/flow.h"
 #include "sshd/connection/peer.h"
+#include "sshd/connection/window.h"
 
 /* More than this nobody grants; keeps the sum from wrapping. */
 #define PUMP_CREDIT_MAX (1U << 30)
@@ -196,6 +197,7 @@ pump_in(struct chan *c)
 	if (c->is_in_paused && buf_len(&c->in) < FLOW_IN_LOW &&
 	    flow_pull(c->ssh, &c->in, &c->is_in_paused))
 		moved = true;
+	window_widen(c);
 	if (c->state == CHAN_LIVE && c->has_in_eof && !c->is_in_eof_sent &&
 	    !c->is_in_paused && buf_len(&c->in) == 0) {
 		wire_send(&c->wire, FRAME_EOF, STREAM_IN, 0, NULL, 0);

@@ -597,3 +597,33 @@ def test_b11_an_admin_kill_gives_a_status(srv, box):
     srv.berth_ok("kill", srv.session(box)["id"])
     assert raw.child.wait(20) != 0
     assert names_of(transfers(srv, box)) == [("in", "f", 3, "cut")]
+
+
+def test_b16_an_upload_that_nobody_reads_costs_bounded_memory(srv, box):
+    """The window is wider than libssh's own, and still one."""
+    child = srv.spawn(
+        box, "echo up; head -c 5000000 | wc -c; exec sleep 100",
+        stdin=subprocess.PIPE)
+    assert child.stdout.readline() == b"up\n"
+    (sshd,) = [p for p in procs.descendants(srv.proc.pid)
+               if p.comm == "berth-sshd"]
+    stdin = child.stdin.fileno()
+    os.set_blocking(stdin, False)
+    sent, grew, before = 0, time.monotonic(), procs.rss_kib(sshd.pid)
+
+    def is_full():
+        nonlocal sent, grew
+        try:
+            while sent < 64 * MEG:
+                sent += os.write(stdin, bytes(65536))
+                grew = time.monotonic()
+        except BlockingIOError:
+            pass
+        return sent > 5_000_000 and time.monotonic() - grew > 2
+
+    wait_for(is_full, 40, "every window is full")
+    assert child.stdout.readline() == b"5000000\n"
+    # Windows, pipes and the client's own buffers.
+    assert sent < 5_000_000 + 12 * MEG, sent
+    assert procs.rss_kib(sshd.pid) - before < 40 << 10
+    end(child)
