@@ -235,7 +235,7 @@ def say_sample(i, name, side, found, seconds):
         for metric, value in found.items()
     )
     if said:
-        print(f"round {i + 1}  {name:12} {side:8} {seconds:5.1f} s  {said}",
+        print(f"round {i + 1}  {name:19} {side:8} {seconds:5.1f} s  {said}",
               file=sys.stderr, flush=True)
 
 
@@ -278,7 +278,7 @@ def list_rows(names):
     for row in ROWS:
         if row.measure in names:
             aim = f"  ({row.aim_text()})" if row.aim is not None else ""
-            print(f"{row.measure:12} {row.name}, {row.unit}{aim}")
+            print(f"{row.measure:19} {row.name}, {row.unit}{aim}")
 
 
 def main(argv):
