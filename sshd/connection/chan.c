@@ -29,6 +29,13 @@ chan_on_data(ssh_session session, ssh_channel ssh, void *data, uint32_t len,
 
 	(void)session;
 	(void)ssh;
+	/*
+	 * Behind our CLOSE nothing may follow, and libssh would open the window
+	 * for what was taken: clients end the connection for that. What still
+	 * comes is as much as the window was.
+	 */
+	if (c->state >= CHAN_CLOSING)
+		return 0;
 	if (is_stderr || c->state > CHAN_LIVE)
 		return (int)len;
 	if (c->is_in_paused || buf_len(&c->in) >= FLOW_IN_HIGH) {
@@ -246,10 +253,11 @@ chan_advance(struct chan *c)
 	if (!is_last)
 		return false;
 	chan_hang_up(c);
+	/* libssh may read while it writes: see chan_on_data(). */
+	c->state = CHAN_CLOSING;
 	/* EOF may say "again" though it is queued; CLOSE needs it first. */
 	ssh_channel_send_eof(c->ssh);
 	ssh_channel_close(c->ssh);
-	c->state = CHAN_CLOSING;
 	c->close_ms = clock_mono_ms() + CHAN_CLOSE_MS;
 	return true;
 }

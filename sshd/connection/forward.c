@@ -63,6 +63,9 @@ forward_on_data(ssh_session session, ssh_channel ssh, void *data, uint32_t len,
 
 	(void)session;
 	(void)ssh;
+	/* Taken, it would open the window behind our CLOSE: see chan.c. */
+	if (f->state >= FORWARD_CLOSING)
+		return 0;
 	if (is_stderr || f->is_in_shut || f->fd < 0)
 		return (int)len;
 	if (f->is_in_paused || buf_len(&f->in) >= FLOW_IN_HIGH) {
@@ -366,9 +369,9 @@ forward_step_live(struct forward *f)
 	if (forward_step_out(f))
 		moved = true;
 	if (f->is_in_shut && f->is_out_sent) {
+		f->state = FORWARD_CLOSING;
 		ssh_channel_close(f->ssh);
 		forward_hang_up(f);
-		f->state = FORWARD_CLOSING;
 		f->close_ms = clock_mono_ms() + FORWARD_CLOSE_MS;
 		return true;
 	}

@@ -194,7 +194,8 @@ pump_in(struct chan *c)
 		buf_clear(&c->in);
 	else if (c->state == CHAN_LIVE)
 		moved = pump_send_in(c);
-	if (c->is_in_paused && buf_len(&c->in) < FLOW_IN_LOW &&
+	if (c->state < CHAN_CLOSING && c->is_in_paused &&
+	    buf_len(&c->in) < FLOW_IN_LOW &&
 	    flow_pull(c->ssh, &c->in, &c->is_in_paused))
 		moved = true;
 	window_widen(c);

@@ -111,6 +111,32 @@ def test_b2_past_the_channel_limit_only_that_channel_is_refused(fresh, box):
     asyncio.run(asyncio.wait_for(talk(), 60))
 
 
+def test_b2_a_process_that_ends_early_hurts_no_other_channel(srv, box):
+    """Its client still sends when CLOSE comes. Whatever berth said of that
+    channel afterwards, asyncssh would end the whole connection for.
+    """
+
+    async def early(conn):
+        proc = await conn.create_process(
+            "head -c 700000 | wc -c; exit 3", encoding=None)
+        try:
+            for _ in range(200):
+                proc.stdin.write(bytes(100_000))
+            proc.stdin.write_eof()
+        except BrokenPipeError:
+            pass
+        done = await proc.wait()
+        assert (done.exit_status, done.stdout) == (3, b"700000\n")
+
+    async def talk():
+        async with await connect(srv, box) as conn:
+            for _ in range(5):
+                await early(conn)
+                assert (await conn.run("echo on")).stdout == "on\n"
+
+    asyncio.run(asyncio.wait_for(talk(), 60))
+
+
 def zero_hash(n):
     digest, block = hashlib.sha256(), bytes(MEG)
     for _ in range(n // MEG):
