@@ -2,6 +2,7 @@
 attribute, and what berth writes down about it.
 """
 
+import hashlib
 import os
 import signal
 import struct
@@ -11,7 +12,7 @@ import time
 import pytest
 
 import procs
-from berth import IS_ROOT, end, run, wait_for
+from berth import IS_ROOT, RELEASE, end, run, wait_for
 from files import (
     SIZES, Raw, at, names_of, noise, options, scp, sftp, sftp_ok, sha, transfers,
     workspace,
@@ -66,11 +67,11 @@ def test_one_sftp_session_does_it_all(srv, box, tmp_path):
     assert list(workspace(srv, box).iterdir()) == []
 
 
-@pytest.mark.parametrize("who", ["client", "server"])
+@pytest.mark.parametrize("who", ["client", "server", "both"])
 def test_b4_keys_change_in_mid_transfer(fresh, box, tmp_path, who):
-    """Both directions; whoever begins it."""
-    srv = fresh(**{"server__rekey_limit": "2M"} if who == "server" else {})
-    opts = ["-o", "RekeyLimit=2M"] if who == "client" else []
+    """Both directions; whoever begins it, or both at once."""
+    srv = fresh(**{"server__rekey_limit": "2M"} if who != "client" else {})
+    opts = ["-o", "RekeyLimit=2M"] if who != "server" else []
     want = noise(tmp_path / "f", 12 * MEG)
     text = sftp_ok(
         srv, box,
@@ -84,6 +85,33 @@ def test_b4_keys_change_in_mid_transfer(fresh, box, tmp_path, who):
         ["-v", *opts], input=bytes(6 * MEG), timeout=60)
     assert verbose.returncode == 0 and len(verbose.stdout) == 6 * MEG
     assert verbose.stderr.count(b"SSH2_MSG_NEWKEYS received") >= 4
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("way", WAYS)
+def test_300_megabytes_there_and_back(fresh, box, tmp_path, way):
+    """Longer than any window, limit or buffer; of a release."""
+    if not (RELEASE / "berthd").exists():
+        pytest.skip("explained: no release build here")
+    srv = fresh(build=RELEASE)
+    block, n = os.urandom(MEG), 300
+    digest = hashlib.sha256()
+    with (tmp_path / "f").open("wb") as f:
+        for i in range(n):
+            part = bytes([i % 256]) + block[1:]
+            f.write(part)
+            digest.update(part)
+    for args in (
+        [tmp_path / "f", at(box, "f")], [at(box, "f"), tmp_path / "g"],
+    ):
+        done = scp(srv, *WAYS[way], *args, timeout=100)
+        assert (done.returncode, done.stderr) == (0, b""), done
+    with (tmp_path / "g").open("rb") as f:
+        back = hashlib.file_digest(f, "sha256")
+    assert back.hexdigest() == digest.hexdigest()
+    if way == "sftp":
+        assert names_of(transfers(srv, box)) == [
+            ("in", "f", n * MEG, "done"), ("out", "f", n * MEG, "done")]
 
 
 @pytest.mark.parametrize("size", [1, 511, 32768, 102401, 261120])
@@ -132,6 +160,22 @@ def test_c1_plain_rename_does_not_replace(srv, box):
     assert srv.out(box, "cat a b") == "1\n2\n"
     sftp_ok(srv, box, "rename a b\n")
     assert srv.out(box, "cat b; ls") == "1\nb\n"
+
+
+def test_c3_a_clean_end_is_quiet(srv, box, tmp_path):
+    """A good transfer ends with 0 and nothing on stderr, a bad one does not,
+    and a client that closes without a word is no failure.
+    """
+    noise(tmp_path / "f", 1000)
+    assert "Remote working directory" in sftp_ok(srv, box, "pwd\n")
+    for args in ([tmp_path / "f", at(box, "f")], [at(box, "f"), tmp_path]):
+        done = scp(srv, *args)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert sftp(srv, box, "get nothing\n").returncode == 1
+    raw = Raw(srv, box)
+    raw.child.stdin.close()
+    assert (raw.child.stdout.read(), raw.child.wait(20)) == (b"", 0)
+    assert raw.child.stderr.read() == b""
 
 
 def test_c4_a_huge_directory(srv, box):
@@ -220,6 +264,27 @@ def test_c12_login_files_that_print(srv, box, tmp_path):
     noise(tmp_path / "f", 10)
     assert scp(srv, tmp_path / "f", at(box, "g")).stderr == b""
     assert "Remote working directory" in sftp_ok(srv, box, "pwd\n")
+
+
+def test_c14_a_link_leads_no_further_than_a_shell(as_root, srv, box, tmp_path):
+    """There is no root directory but the sandbox's user: through a link of
+    its own it neither reads nor writes what that user may not.
+    """
+    del as_root
+    noise(tmp_path / "f", 100)
+    before = sorted(os.listdir(srv.state))
+    sftp_ok(srv, box, f"symlink {srv.state} esc\nput {tmp_path}/f f\n")
+    for batch in (
+        f"put {tmp_path}/f esc/newfile", "mkdir esc/d", "rename f esc/f",
+        f"get esc/berth.db {tmp_path}/got", "rm esc/berth.db", "ls esc",
+        f"get {srv.state}/berth.db {tmp_path}/got", "chmod 777 esc",
+    ):
+        done = sftp(srv, box, batch + "\n")
+        assert done.returncode == 1, (batch, done)
+    assert not (tmp_path / "got").exists()
+    assert sorted(os.listdir(srv.state)) == before
+    assert (srv.state.stat().st_mode & 0o777) == 0o700
+    assert (workspace(srv, box) / "f").exists()
 
 
 def test_c15_statvfs(srv, box):
