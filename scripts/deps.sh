@@ -22,7 +22,7 @@ test_packages=(
 	libtsm-dev lftp sshfs ansible-core
 	netcat-openbsd procps sqlite3 util-linux
 )
-long_packages=(valgrind)
+long_packages=(valgrind dpkg-dev)
 fuzz_packages=(clang 'libclang-rt-dev|libclang-rt-14-dev')
 
 bench_packages=(openssh-server libtsm-dev python3 rsync git tmux dtach)
