@@ -16,6 +16,7 @@
 #include "sshd/connection/peer.h"
 #include "sshd/connection/pump.h"
 #include "sshd/connection/signame.h"
+#include "sshd/connection/window.h"
 
 #define CHAN_CLOSE_MS   10000
 #define CHAN_FAIL_VALUE 255
@@ -43,8 +44,7 @@ chan_on_data(ssh_session session, ssh_channel ssh, void *data, uint32_t len,
 		return 0;
 	}
 	buf_put(&c->in, data, len);
-	if (c->in_unopened <= UINT32_MAX - len)
-		c->in_unopened += len;
+	window_took(&c->in_taken, len);
 	return (int)len;
 }
 

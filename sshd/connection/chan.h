@@ -62,7 +62,7 @@ struct chan {
 	struct buf in;                /* from the client */
 	struct buf out[STREAM_COUNT]; /* STREAM_OUT, STREAM_ERR */
 	struct buf parting;           /* our last line, behind all output */
-	uint32_t in_unopened;         /* came since window_widen() */
+	uint32_t in_taken;            /* for window_widen() */
 	bool is_in_paused;            /* libssh keeps what comes */
 	bool has_in_eof, is_in_eof_sent;
 	bool is_client_closed;

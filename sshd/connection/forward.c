@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "sshd/connection/flow.h"
 #include "sshd/connection/peer.h"
+#include "sshd/connection/window.h"
 
 #define FORWARD_CLOSE_MS 10000 /* for the client's CLOSE, or the last bytes */
 #define FORWARD_READ_MIN (16U << 10)
@@ -43,6 +44,7 @@ struct forward {
 	size_t slice;                  /* to read at a time */
 	struct buf in, out;            /* from the client, for the client */
 	bool is_in_paused;             /* libssh keeps what comes */
+	uint32_t in_taken;             /* for window_widen() */
 	bool has_in_eof, is_in_shut; /* of the client; passed on, or refused */
 	bool has_out_eof, is_out_sent; /* of the socket; passed on */
 	bool is_client_closed;
@@ -73,6 +75,7 @@ forward_on_data(ssh_session session, ssh_channel ssh, void *data, uint32_t len,
 		return 0;
 	}
 	buf_put(&f->in, data, len);
+	window_took(&f->in_taken, len);
 	return (int)len;
 }
 
@@ -224,6 +227,9 @@ forward_step_in(struct forward *f)
 	if (f->is_in_paused && buf_len(&f->in) < FLOW_IN_LOW &&
 	    flow_pull(f->ssh, &f->in, &f->is_in_paused))
 		moved = true;
+	if (!f->is_in_paused && !f->has_in_eof && !f->is_in_shut)
+		window_widen(
+		    f->ssh, &f->in, &f->in_taken, peer_channels(f->peer));
 	if (f->is_in_shut)
 		buf_clear(&f->in);
 	if (f->has_in_eof && !f->is_in_paused && buf_len(&f->in) == 0 &&

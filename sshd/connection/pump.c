@@ -198,7 +198,10 @@ pump_in(struct chan *c)
 	    buf_len(&c->in) < FLOW_IN_LOW &&
 	    flow_pull(c->ssh, &c->in, &c->is_in_paused))
 		moved = true;
-	window_widen(c);
+	if (c->state == CHAN_LIVE && !c->run.has_pty && !c->is_in_paused &&
+	    !c->has_in_eof)
+		window_widen(
+		    c->ssh, &c->in, &c->in_taken, peer_channels(c->peer));
 	if (c->state == CHAN_LIVE && c->has_in_eof && !c->is_in_eof_sent &&
 	    !c->is_in_paused && buf_len(&c->in) == 0) {
 		wire_send(&c->wire, FRAME_EOF, STREAM_IN, 0, NULL, 0);

@@ -6,13 +6,21 @@
 #ifndef SSHD_CONNECTION_WINDOW_H
 #define SSHD_CONNECTION_WINDOW_H
 
-struct chan;
+#include <libssh/libssh.h>
+#include <stdint.h>
+
+struct buf;
+
+/* Counts N bytes that a channel's data callback took, in *TAKEN. */
+void window_took(uint32_t *taken, uint32_t n);
 
 /*
- * Opens the window of C again if enough came since the last time and nothing of
- * it waits; for channels without a terminal, as long as a connection has few.
- * Only from the main loop. What is read on the way goes to c->in.
+ * Opens the window of a channel that may still be sent something if enough was
+ * TAKEN since the last time; only while its connection has few channels. For
+ * one that takes no input the caller does not ask. Only from the main loop;
+ * what is read on the way goes to IN.
  */
-void window_widen(struct chan *c);
+void window_widen(
+    ssh_channel ssh, struct buf *in, uint32_t *taken, unsigned n_channels);
 
 #endif
