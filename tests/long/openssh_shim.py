@@ -84,7 +84,7 @@ class Config:
         words = self.get("rekeylimit", "").split()
         if not words or words[0] == "default":
             return "0"
-        return words[0].upper()
+        return words[0].replace("K", "k")
 
     def startups(self):
         return self.get("maxstartups", "100").split(":")[0]
@@ -153,6 +153,8 @@ class Stop(Exception):
 
 
 def on_signal(number, _):
+    for other in SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
     raise Stop(number)
 
 
@@ -299,4 +301,7 @@ def modpipe(args):
 if __name__ == "__main__":
     ROLES = {"sshd": sshd, "sftp-server": sftp_server, "scp": scp,
              "ssh": ssh, "modpipe": modpipe}
-    sys.exit(ROLES[sys.argv[1]](sys.argv[2:]))
+    try:
+        sys.exit(ROLES[sys.argv[1]](sys.argv[2:]))
+    except Stop:
+        pass  # while it was leaving; what it started hears of its end

@@ -51,7 +51,7 @@ SCRIPTS = {
     "putty-ciphers": None,
     "putty-kex": None,
     "putty-transfer": None,
-    "rekey": "no rekeying occurred|rekeylimit size",  # limits of time; -T
+    "rekey": "no rekeying occurred$|rekeylimit size",  # limits of time; -T
     "scp": None,
     "scp-uri": None,
     "scp3": None,
