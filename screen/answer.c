@@ -437,7 +437,7 @@ screen_answer(struct screen *s, const uint8_t *q, size_t n, struct buf *out)
 		while (i < n && (q[i] < 0x20 || q[i] >= 0x7f))
 			i++;
 		if (i < n)
-			kind = (char)q[i];
+			kind = q[i];
 		i++;
 	}
 	a.text = xmalloc(n + 1);
