@@ -119,7 +119,7 @@ check_shell() {
 allowed_berthd='event_core sqlite3 inih jansson sodium'
 allowed_berth_sshd='ssh event_core seccomp'
 allowed_berth_session='event_core utf8proc sodium zstd pcre2-8 seccomp'
-allowed_berth='sqlite3 jansson sodium inih'
+allowed_berth='sqlite3 jansson sodium inih utf8proc'
 
 # And what must not come in through another library either: private memory in
 # every session, or a network library where the store is.

@@ -136,6 +136,7 @@ manager_frames_input(struct manager_link *m, struct frame *f)
 		    "the session does not read its input; try again later");
 		return 0;
 	}
+	size_flush(k);
 	input_push(&k->input, &m->input, f->data, f->len);
 	manager_link_stats_changed(m);
 	wire_reply_ok(m->wire, f->tag);
