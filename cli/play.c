@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/record_reader.h"
@@ -96,7 +97,7 @@ play_resize(struct play *p, const char *text)
 {
 	unsigned cols, rows;
 
-	if (sscanf(text, "%5ux%5u", &cols, &rows) == 2)
+	if (text_parse_size2d(text, &cols, &rows) == 0)
 		screen_resize(p->screen, cols, rows);
 }
 
