@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -276,6 +277,9 @@ play_leave(struct play *p)
 {
 	struct buf out = { 0 };
 
+	/* what was pressed until now is not for the shell */
+	if (p->has_keys)
+		tcflush(STDIN_FILENO, TCIFLUSH);
 	if (picture_is_shown(p->picture)) {
 		picture_clear(p->picture, &out);
 		if (fd_write_all(

@@ -42,7 +42,8 @@ def test_d12_nothing_of_a_recording_reaches_the_terminal(srv, box, play, size):
     """No answer is typed, keys that are pressed are the player's, and the
     terminal is as it was, with what was seen last.
     """
-    sid = record(srv, box, f"printf '{HOSTILE}seen'; sleep 3; printf fin")
+    sid = record(
+        srv, box, f"stty -echo; printf '{HOSTILE}seen'; sleep 3; printf fin")
     term = play(sid, cols=size[0], rows=size[1])
     term.wait_for("seen")
     term.type("abc\r")
