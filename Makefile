@@ -151,8 +151,8 @@ test:
 	$(Q)scripts/test.sh
 
 # Hours of kills, power cuts, load and valgrind, and attaches at many more bytes;
-# ONLY="kills" for some of it,
-# BERTH_KILLS, BERTH_CUTS, BERTH_LOAD_S and BERTH_SEED in the environment.
+# ONLY="kills" for some of it; BERTH_KILLS, BERTH_CUTS, BERTH_LOAD_S and BERTH_SEED
+# in the environment.
 test-long:
 	$(Q)scripts/deps.sh long
 	$(Q)$(MAKE) --no-print-directory $(jobs) all

@@ -32,7 +32,7 @@
 #define PLAY_FRAME_US  33000
 #define PLAY_SPEED_MIN 0.01
 #define PLAY_SPEED_MAX 1000.0
-#define PLAY_IDLE_MAX  1e9
+#define PLAY_IDLE_MAX  1e6
 
 struct play {
 	struct record_reader reader;
@@ -298,13 +298,14 @@ play_leave(struct play *p)
 static int
 play_recording(struct play *p, int fd, struct err *e)
 {
+	static const int signals[] = { SIGWINCH, SIGINT, SIGTERM, SIGHUP,
+		SIGQUIT };
 	sigset_t set;
 	int rc;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < 5; i++)
-		sigaddset(&set, (const int[]){ SIGWINCH, SIGINT, SIGTERM,
-				    SIGHUP, SIGQUIT }[i]);
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	p->reader.fd = fd;
 	p->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
