@@ -14,10 +14,15 @@ static const struct cell buffer_blanks[SCREEN_COLS_MAX];
 void
 buffer_alloc(struct buffer *b, unsigned cols, unsigned rows)
 {
+	uint8_t *text;
+
 	b->rows = xcalloc((size_t)rows * 2, sizeof(*b->rows));
-	b->cells = xcalloc((size_t)rows * cols, sizeof(*b->cells));
-	for (unsigned i = 0; i < rows; i++)
+	b->cells = xcalloc((size_t)rows * cols, sizeof(*b->cells) + 1);
+	text = (uint8_t *)(b->cells + (size_t)rows * cols);
+	for (unsigned i = 0; i < rows; i++) {
 		b->rows[i].cells = b->cells + (size_t)i * cols;
+		b->rows[i].text = text + (size_t)i * cols;
+	}
 }
 
 void
@@ -40,42 +45,7 @@ const struct cell *
 buffer_row(const struct screen *s, const struct buffer *b, unsigned row)
 {
 	(void)s;
-	return b->rows ? b->rows[row].cells : buffer_blanks;
-}
-
-static bool
-buffer_is_zero(const struct cell *c)
-{
-	return !c->ch && !c->fg && !c->bg && !c->attr && !c->ext;
-}
-
-/* As row_fill(), but what is around may be halves already. */
-static void
-buffer_fill(struct row *r, unsigned from, unsigned to, struct cell blank)
-{
-	if (!buffer_is_zero(&blank)) {
-		for (unsigned i = from; i < to; i++)
-			r->cells[i] = blank;
-		if (from < to && r->used < to)
-			r->used = (uint16_t)to;
-		return;
-	}
-	if (to > r->used)
-		to = r->used;
-	if (from >= to)
-		return;
-	memset(r->cells + from, 0, (to - from) * sizeof(*r->cells));
-	if (to == r->used)
-		r->used = (uint16_t)from;
-}
-
-void
-row_fill(
-    struct row *r, unsigned cols, unsigned from, unsigned to, struct cell blank)
-{
-	row_split(r, cols, from);
-	row_split(r, cols, to);
-	buffer_fill(r, from, to, blank);
+	return b->rows ? row_cells(&b->rows[row]) : buffer_blanks;
 }
 
 void
@@ -93,11 +63,12 @@ buffer_erase_selective(
     struct screen *s, unsigned row, unsigned from, unsigned to)
 {
 	struct row *r = buffer_at(s, row);
+	const struct cell *c = row_cells(r);
 
 	for (unsigned i = from; i < to; i++)
-		if (!(r->cells[i].attr & CELL_PROTECTED))
+		if (!(c[i].attr & CELL_PROTECTED))
 			row_fill(r, s->cols, i, i + 1, buffer_blank(s));
-	if (to == s->cols && !(r->cells[to - 1].attr & CELL_PROTECTED))
+	if (to == s->cols && !(c[to - 1].attr & CELL_PROTECTED))
 		r->is_wrapped = false;
 }
 
@@ -148,22 +119,23 @@ void
 buffer_copy_cells(struct screen *s, unsigned from, unsigned from_col,
     unsigned to, unsigned to_col, unsigned n)
 {
-	struct row *src = buffer_at(s, from), *dst = buffer_at(s, to);
+	const struct cell *src = row_cells(buffer_at(s, from)) + from_col;
+	struct row *r = buffer_at(s, to);
+	struct cell *dst = row_cells(r) + to_col;
 
-	row_split(dst, s->cols, to_col);
-	row_split(dst, s->cols, to_col + n);
-	memmove(dst->cells + to_col, src->cells + from_col,
-	    n * sizeof(*dst->cells));
-	if (dst->used < to_col + n)
-		dst->used = (uint16_t)(to_col + n);
+	row_split(r, s->cols, to_col);
+	row_split(r, s->cols, to_col + n);
+	memmove(dst, src, n * sizeof(*dst));
+	if (r->used < to_col + n)
+		r->used = (uint16_t)(to_col + n);
 	/* halves that were cut off at the ends of the copy */
-	if (n && dst->cells[to_col].attr & CELL_TAIL) {
-		dst->cells[to_col].attr &= CELL_STYLE;
-		dst->cells[to_col].ch = ' ';
+	if (n && dst[0].attr & CELL_TAIL) {
+		dst[0].attr &= CELL_STYLE;
+		dst[0].ch = ' ';
 	}
-	if (n && dst->cells[to_col + n - 1].attr & CELL_WIDE) {
-		dst->cells[to_col + n - 1].attr &= CELL_STYLE;
-		dst->cells[to_col + n - 1].ch = ' ';
+	if (n && dst[n - 1].attr & CELL_WIDE) {
+		dst[n - 1].attr &= CELL_STYLE;
+		dst[n - 1].ch = ' ';
 	}
 }
 
@@ -229,18 +201,6 @@ buffer_scroll_down(struct screen *s, unsigned top, unsigned bottom, unsigned n)
 	buffer_clear_rows(s, top, n);
 }
 
-/*
- * Moves N cells within a row. The characters around of what moves and of where
- * it goes are whole; the rest of both places is filled by the caller.
- */
-static void
-buffer_shift(struct row *r, unsigned from, unsigned to, unsigned n)
-{
-	memmove(r->cells + to, r->cells + from, n * sizeof(*r->cells));
-	if (r->used < to + n)
-		r->used = (uint16_t)(to + n);
-}
-
 void
 buffer_insert_cells(struct screen *s, unsigned row, unsigned col, unsigned n)
 {
@@ -252,8 +212,8 @@ buffer_insert_cells(struct screen *s, unsigned row, unsigned col, unsigned n)
 	row_split(r, s->cols, col);
 	row_split(r, s->cols, end);
 	row_split(r, s->cols, end - n);
-	buffer_shift(r, col, col + n, end - col - n);
-	buffer_fill(r, col, col + n, buffer_blank(s));
+	row_shift(r, col, col + n, end - col - n);
+	row_put(r, col, col + n, buffer_blank(s));
 	r->is_wrapped = false;
 }
 
@@ -268,7 +228,7 @@ buffer_delete_cells(struct screen *s, unsigned row, unsigned col, unsigned n)
 	row_split(r, s->cols, col);
 	row_split(r, s->cols, end);
 	row_split(r, s->cols, col + n);
-	buffer_shift(r, col + n, col, end - col - n);
-	buffer_fill(r, end - n, end, buffer_blank(s));
+	row_shift(r, col + n, col, end - col - n);
+	row_put(r, end - n, end, buffer_blank(s));
 	r->is_wrapped = false;
 }

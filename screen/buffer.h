@@ -1,8 +1,7 @@
 /*
  * The grid: rows of cells, moved by turning row pointers, erased with the pen's
  * background. Everything here acts on the buffer in use and keeps what must
- * hold of a grid: a wide character's halves are next to each other, cells from
- * row.used on are zero.
+ * hold of a grid: a wide character's halves are next to each other.
  */
 #ifndef SCREEN_BUFFER_H
 #define SCREEN_BUFFER_H
@@ -12,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "screen/row.h"
 #include "screen/state.h"
 
 /*
@@ -46,27 +46,6 @@ buffer_blank(const struct screen *s)
 {
 	return (struct cell){ .bg = s->cursor.pen.bg };
 }
-
-/*
- * A wide character whose halves lie on both sides of the boundary before COL
- * becomes two spaces. COL may be 0 or COLS.
- */
-static inline void
-row_split(struct row *r, unsigned cols, unsigned col)
-{
-	if (col >= cols || !(r->cells[col].attr & CELL_TAIL))
-		return;
-	r->cells[col].attr &= CELL_STYLE;
-	r->cells[col].ch = ' ';
-	if (!col)
-		return;
-	r->cells[col - 1].attr &= CELL_STYLE;
-	r->cells[col - 1].ch = ' ';
-}
-
-/* Makes the cells [FROM, TO) of a row of COLS cells BLANK. */
-void row_fill(struct row *r, unsigned cols, unsigned from, unsigned to,
-    struct cell blank);
 
 /* Erases columns [FROM, TO) of a row of the screen. */
 void buffer_erase(struct screen *s, unsigned row, unsigned from, unsigned to);

@@ -26,7 +26,7 @@ void history_free(struct history *h);
  * Appends a row of COLS cells, at most SCREEN_COLS_MAX, whose numbers are those
  * of T.
  */
-void history_push(struct history *h, const struct row *row, unsigned cols,
+void history_push(struct history *h, struct row *row, unsigned cols,
     const struct cell_tables *t);
 
 /*

@@ -1,5 +1,5 @@
 /*
- * How the history keeps lines; only for history.c, which writes them, and
+ * How the history keeps lines; only for history.c, history_write.c and
  * history_read.c. A line is a header and a string of characters in UTF-8 and of
  * operations below 0x20, with the pen of SGR 0 at its start. Lines never cross
  * the end of a chunk.
@@ -63,5 +63,9 @@ history_chunk(const struct history *h, unsigned i)
 {
 	return h->chunks[(h->first + i) % h->cap];
 }
+
+/* Appends the N bytes at P as a line. */
+void history_store(
+    struct history *h, const uint8_t *p, size_t n, enum history_wrap wrap);
 
 #endif

@@ -204,9 +204,13 @@ intern_mark_buffer(
     const struct screen *s, struct intern_marks *m, const struct buffer *b)
 {
 	intern_mark_cell(m, &b->saved.pen);
-	for (unsigned r = 0; b->rows && r < s->rows; r++)
-		for (unsigned c = 0; c < b->rows[r].used; c++)
-			intern_mark_cell(m, &b->rows[r].cells[c]);
+	for (unsigned r = 0; b->rows && r < s->rows; r++) {
+		const struct row *row = &b->rows[r];
+		unsigned n = row->n_runs ? row->n_runs : row->used;
+
+		for (unsigned c = 0; c < n; c++)
+			intern_mark_cell(m, &row->cells[c]);
+	}
 }
 
 static void

@@ -125,15 +125,14 @@ print_wrap(struct screen *s, bool goes_on)
 static inline void
 print_settle(struct screen *s)
 {
-	const struct cell *last;
+	struct row *r = buffer_at(s, s->cursor.row);
 
 	if (!s->cursor.is_wrap_pending)
 		return;
 	s->cursor.is_wrap_pending = false;
 	if (!mode_is_on(s, MODE_AUTOWRAP))
 		return;
-	last = &buffer_at(s, s->cursor.row)->cells[s->cols - 1];
-	print_wrap(s, last->ch || last->attr & CELL_TAIL);
+	print_wrap(s, row_goes_to(r, s->cols));
 }
 
 /* The cursor is behind what was printed; past LIMIT it waits there. */
@@ -171,9 +170,11 @@ print_join(struct screen *s, uint32_t c)
 			return;
 		col--;
 	}
-	if (r->cells[col].attr & CELL_TAIL)
+	at = &row_cells(r)[col];
+	if (at->attr & CELL_TAIL) {
+		at--;
 		col--;
-	at = &r->cells[col];
+	}
 	if (at->ch & CELL_CLUSTER) {
 		const struct cluster *old =
 		    &s->clusters[at->ch & ~CELL_CLUSTER];
@@ -206,6 +207,7 @@ static void
 print_narrow(struct screen *s, uint32_t c)
 {
 	unsigned limit, col;
+	struct cell *at;
 	struct row *r;
 
 	print_settle(s);
@@ -214,10 +216,11 @@ print_narrow(struct screen *s, uint32_t c)
 	if (print_inserts(s, limit))
 		buffer_insert_cells(s, s->cursor.row, col, 1);
 	r = buffer_at(s, s->cursor.row);
+	at = &row_cells(r)[col];
 	row_split(r, s->cols, col);
 	row_split(r, s->cols, col + 1);
-	r->cells[col] = s->cursor.pen;
-	r->cells[col].ch = c;
+	*at = s->cursor.pen;
+	at->ch = c;
 	print_advance(s, r, col + 1, limit);
 }
 
@@ -225,6 +228,7 @@ static void
 print_wide(struct screen *s, uint32_t c)
 {
 	unsigned limit, col;
+	struct cell *at;
 	struct row *r;
 
 	print_settle(s);
@@ -242,13 +246,13 @@ print_wide(struct screen *s, uint32_t c)
 	if (print_inserts(s, limit))
 		buffer_insert_cells(s, s->cursor.row, col, 2);
 	r = buffer_at(s, s->cursor.row);
+	at = &row_cells(r)[col];
 	row_split(r, s->cols, col);
 	row_split(r, s->cols, col + 2);
-	r->cells[col] = s->cursor.pen;
-	r->cells[col].ch = c;
-	r->cells[col].attr |= CELL_WIDE;
-	r->cells[col + 1] = s->cursor.pen;
-	r->cells[col + 1].attr |= CELL_TAIL;
+	at[0] = at[1] = s->cursor.pen;
+	at[0].ch = c;
+	at[0].attr |= CELL_WIDE;
+	at[1].attr |= CELL_TAIL;
 	print_advance(s, r, col + 2, limit);
 }
 
@@ -344,26 +348,6 @@ print_ascii_run(const uint8_t *p, size_t n)
 	return i;
 }
 
-/* Writes N bytes of ASCII as cells, each as two words: no half is read back. */
-static inline void
-print_ascii_cells(
-    struct cell *to, const uint8_t *p, size_t n, const struct cell *pen)
-{
-	uint64_t w[2];
-
-	_Static_assert(sizeof(*pen) == sizeof(w), "a cell is two words");
-	memcpy(w, pen, sizeof(w));
-	for (size_t i = 0; i < n; i++) {
-		struct cell c = { .ch = p[i] };
-		uint64_t v[2];
-
-		memcpy(v, &c, sizeof(v));
-		v[0] |= w[0];
-		v[1] = w[1];
-		memcpy(&to[i], v, sizeof(v));
-	}
-}
-
 /* ASCII at the cursor as far as the row goes; how many. */
 static size_t
 print_ascii(struct screen *s, const uint8_t *p, size_t n)
@@ -378,10 +362,14 @@ print_ascii(struct screen *s, const uint8_t *p, size_t n)
 	r = buffer_at(s, s->cursor.row);
 	if (n > limit - col)
 		n = limit - col;
-	row_split(r, s->cols, col);
 	i = print_ascii_run(p, n);
-	row_split(r, s->cols, col + (unsigned)i);
-	print_ascii_cells(r->cells + col, p, i, &s->cursor.pen);
+	if (!row_take_text(r, col, p, i, &s->cursor.pen)) {
+		struct cell *at = row_cells(r) + col;
+
+		row_split(r, s->cols, col);
+		row_split(r, s->cols, col + (unsigned)i);
+		cell_put_ascii(at, p, i, &s->cursor.pen);
+	}
 	print_advance(s, r, col + (unsigned)i, limit);
 	s->last_ch = p[i - 1];
 	return i;

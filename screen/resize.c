@@ -51,8 +51,7 @@ resize_push(struct resize *z)
 	struct cell_tables t = screen_tables(z->s);
 
 	history_push(z->s->history, r, z->cols, &t);
-	memset(r->cells, 0, r->used * sizeof(*r->cells));
-	r->used = 0;
+	row_put(r, 0, r->used, (struct cell){ 0 });
 	r->is_wrapped = false;
 	z->first = (z->first + 1) % z->n_rows;
 	z->n--;
@@ -77,7 +76,7 @@ resize_new_row(struct resize *z)
 }
 
 /* The old row I. */
-static const struct row *
+static struct row *
 resize_old(const struct resize *z, unsigned i)
 {
 	return i < z->pulled.n ? &z->pulled.rows[i]
@@ -99,7 +98,7 @@ static bool
 resize_wrap(struct resize *z, const struct cell *next)
 {
 	struct row *last = resize_row(z, z->n - 1);
-	struct cell *end = &last->cells[z->cols - 1];
+	struct cell *end = &row_cells(last)[z->cols - 1];
 
 	if (z->is_full)
 		return false;
@@ -155,32 +154,27 @@ resize_place_behind(struct resize *z, unsigned row, unsigned end)
 	}
 }
 
-static bool
-resize_is_blank(const struct cell *c)
-{
-	return !c->ch && !c->fg && !c->bg && !c->attr && !c->ext;
-}
-
 /* How much of the old row I is text that must not be lost. */
 static unsigned
 resize_text(const struct resize *z, unsigned i)
 {
 	bool is_last = i + 1 == z->pulled.n + z->s->rows;
-	const struct row *r = resize_old(z, i);
-	const struct row *next = is_last ? NULL : resize_old(z, i + 1);
+	struct row *r = resize_old(z, i);
+	struct row *next = is_last ? NULL : resize_old(z, i + 1);
+	const struct cell *cells = row_cells(r);
 	unsigned n = r->used;
 
 	if (r->is_wrapped) {
 		unsigned width = i < z->pulled.n ? r->used : z->s->cols;
-		const struct cell *end = &r->cells[width - 1];
+		const struct cell *end = &cells[width - 1];
 		/* the place that a wide character did not fit into */
 		bool is_padded = !end->ch && !(end->attr & CELL_TAIL) && next &&
-				 next->used && next->cells[0].attr & CELL_WIDE;
+				 row_cells(next)[0].attr & CELL_WIDE;
 
 		return width - is_padded;
 	}
 	while (n) {
-		const struct cell *c = &r->cells[n - 1];
+		const struct cell *c = &cells[n - 1];
 		bool is_plain = !c->fg && !c->bg && !c->attr && !c->ext;
 
 		if (c->attr & CELL_TAIL ||
@@ -193,11 +187,12 @@ resize_text(const struct resize *z, unsigned i)
 
 /* Where the row's blanks begin; row.used may lie behind that. */
 static unsigned
-resize_used(const struct row *r)
+resize_used(struct row *r)
 {
+	const struct cell *cells = row_cells(r);
 	unsigned n = r->used;
 
-	while (n && resize_is_blank(&r->cells[n - 1]))
+	while (n && cell_is_zero(&cells[n - 1]))
 		n--;
 	return n;
 }
@@ -206,14 +201,16 @@ resize_used(const struct row *r)
 static void
 resize_copy_row(struct resize *z, unsigned i)
 {
-	const struct row *from = resize_old(z, i);
+	struct row *from = resize_old(z, i);
+	const struct cell *cells = row_cells(from);
 	unsigned text = resize_text(z, i);
 	unsigned end = from->is_wrapped ? text : resize_used(from);
 	unsigned c;
 
 	for (c = 0; c < end; c++) {
-		const struct cell *cell = &from->cells[c];
+		const struct cell *cell = &cells[c];
 		unsigned width = cell->attr & CELL_WIDE ? 2 : 1;
+		struct cell *at;
 		struct row *to;
 
 		if (width > z->cols)
@@ -223,13 +220,14 @@ resize_copy_row(struct resize *z, unsigned i)
 			break; /* blanks do not make rows */
 		to = resize_row(z, z->n - 1);
 		resize_place(z, i, c);
-		to->cells[z->col] = *cell;
+		at = row_cells(to) + z->col;
+		*at = *cell;
 		if (cell->attr & CELL_WIDE && z->cols == 1)
-			to->cells[z->col] = (struct cell){ .bg = cell->bg };
+			*at = (struct cell){ .bg = cell->bg };
 		else if (width == 2)
-			to->cells[z->col + 1] = from->cells[c + 1];
+			at[1] = cell[1];
 		z->col += width;
-		if (!resize_is_blank(&to->cells[z->col - 1]))
+		if (!cell_is_zero(&at[width - 1]))
 			to->used = (uint16_t)z->col;
 		if (cell->attr & CELL_WIDE) {
 			z->col -= width == 2;
@@ -354,10 +352,11 @@ resize_cut(struct screen *s, struct buffer *b, unsigned cols, unsigned rows)
 	buffer_alloc(&to, cols, rows);
 	for (unsigned i = 0; i < rows && i < s->rows; i++) {
 		struct row *from = &b->rows[i];
+		const struct cell *cells = row_cells(from);
 		unsigned n = from->used < cols ? from->used : cols;
 
 		row_split(from, s->cols, cols);
-		memcpy(to.rows[i].cells, from->cells, n * sizeof(struct cell));
+		memcpy(to.rows[i].cells, cells, n * sizeof(*cells));
 		to.rows[i].used = (uint16_t)n;
 	}
 	buffer_release(b);

@@ -74,9 +74,12 @@ struct cell_tables {
 	const struct cluster *clusters;
 };
 
+/* See row.h: its cells are read and written behind row_cells(). */
 struct row {
 	struct cell *cells; /* screen.cols of them */
+	uint8_t *text;      /* as many bytes; or NULL, and n_runs stays 0 */
 	uint16_t used;      /* cells from here on are zero */
+	uint16_t n_runs;    /* 0, or it is text */
 	bool is_wrapped;    /* the text goes on in the next row */
 };
 

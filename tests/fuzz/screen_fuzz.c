@@ -48,7 +48,7 @@ screen_check_buffer(const struct screen *s, const struct buffer *b)
 	screen_check_cell(s, &b->saved.pen);
 	FUZZ_CHECK(b->saved.col < s->cols && b->saved.row < s->rows);
 	for (unsigned r = 0; b->rows && r < s->rows; r++) {
-		const struct cell *c = b->rows[r].cells;
+		const struct cell *c = buffer_row(s, b, r);
 
 		FUZZ_CHECK(b->rows[r].used <= s->cols);
 		for (unsigned i = 0; i < s->cols; i++) {

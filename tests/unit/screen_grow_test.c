@@ -281,7 +281,7 @@ without_room_the_rest_of_the_cell_stays(void **state)
 {
 	struct screen *s = screen_of(SCREEN_COLS_MAX, 70);
 	struct buf b = { 0 };
-	const struct row *r;
+	const struct cell *c;
 
 	(void)state;
 	/* one line with both, which leaves */
@@ -305,14 +305,12 @@ without_room_the_rest_of_the_cell_stays(void **state)
 	assert_int_equal(screen_history_end(s), 1);
 	screen_resize(s, SCREEN_COLS_MAX, 71);
 	assert_int_equal(screen_history_end(s), 0);
-	r = &s->main.rows[0];
-	assert_int_equal(r->cells[0].ch, 'Z');
-	assert_int_equal(r->cells[1].ch, 'L');
-	assert_int_equal(
-	    r->cells[1].attr & CELL_UNDERLINE, 3 << CELL_UNDERLINE_SHIFT);
-	assert_int_equal(
-	    s->exts[r->cells[1].ext].underline, COLOUR_INDEXED | 9);
-	assert_int_equal(s->exts[r->cells[1].ext].link, 0);
+	c = buffer_row(s, &s->main, 0);
+	assert_int_equal(c[0].ch, 'Z');
+	assert_int_equal(c[1].ch, 'L');
+	assert_int_equal(c[1].attr & CELL_UNDERLINE, 3 << CELL_UNDERLINE_SHIFT);
+	assert_int_equal(s->exts[c[1].ext].underline, COLOUR_INDEXED | 9);
+	assert_int_equal(s->exts[c[1].ext].link, 0);
 	screen_free(s);
 }
 
@@ -338,7 +336,7 @@ garbage_makes_room(void **state)
 	buf_release(&b);
 	screen_resize(s, 80, 900);
 	for (unsigned i = 0; i < 899; i++) {
-		const struct cell *c = s->main.rows[i].cells;
+		const struct cell *c = buffer_row(s, &s->main, i);
 		unsigned number = 5000 - 899 + i;
 		struct cluster k;
 		char link[1100];
