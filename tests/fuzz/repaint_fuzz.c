@@ -197,6 +197,7 @@ repaint_check(const struct repaint_input *in)
 	struct screen *dirty = repaint_screen(in->cols, in->rows);
 	struct buf all = { 0 }, paint = { 0 }, prologue = { 0 };
 	bool is_executed;
+	bool takes_back; /* plain lines, with spaces where blanks were */
 
 	screen_write(x, in->x, in->n_x);
 	is_executed = repaint_is_executed(in, x);
@@ -218,9 +219,11 @@ repaint_check(const struct repaint_input *in)
 	REPAINT_CHECK(is_executed || screen_equal(x, fresh, 0));
 	REPAINT_CHECK(is_executed || screen_equal(x, dirty, 0));
 	repaint_forget_saved(x, fresh);
+	takes_back = in->picture_rows > in->rows &&
+		     screen_history_end(x) > screen_history_start(x);
 	screen_resize(x, in->picture_cols, in->picture_rows);
 	screen_resize(fresh, in->picture_cols, in->picture_rows);
-	REPAINT_CHECK(is_executed || screen_equal(x, fresh, 0));
+	REPAINT_CHECK(is_executed || takes_back || screen_equal(x, fresh, 0));
 	screen_free(fresh);
 	fresh = repaint_screen(in->picture_cols, in->picture_rows);
 	repaint_check_restore(x, fresh);
