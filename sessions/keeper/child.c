@@ -43,7 +43,7 @@ struct child_failure {
 /* Everything the child needs, prepared before the fork. */
 struct child_plan {
 	const struct wire_launch *launch;
-	char **argv;
+	char **argv, **env;
 	int stdio[3]; /* the child's ends */
 	int status_fd;
 	gid_t groups[CHILD_GROUPS_MAX];
@@ -216,7 +216,7 @@ child_exec(struct child_plan *plan)
 	if (chdir(l->cwd) < 0)
 		goto fail;
 	f.step = CHILD_STEP_EXEC;
-	execve(l->path, plan->argv, l->env);
+	execve(l->path, plan->argv, plan->env);
 fail:
 	f.code = errno;
 	if (write(plan->status_fd, &f, sizeof(f)) < 0)
@@ -237,6 +237,46 @@ child_login_argv(const struct wire_launch *l)
 	argv = xmemdup(l->argv, (n + 1) * sizeof(*argv));
 	argv[0] = xasprintf("-%s", base ? base + 1 : l->argv[0]);
 	return argv;
+}
+
+/*
+ * A copy of the launch's env with the name of the terminal behind it, which
+ * nobody knew before; free the last string and the array by hand.
+ */
+static char **
+child_terminal_env(const struct child *c, const struct wire_launch *l)
+{
+	char name[64];
+	size_t n = 0;
+	char **env;
+
+	if (ptsname_r(c->master_fd, name, sizeof(name)) != 0)
+		return l->env;
+	while (l->env[n])
+		n++;
+	env = xcalloc(n + 2, sizeof(*env));
+	memcpy(env, l->env, n * sizeof(*env));
+	env[n] = xasprintf("SSH_TTY=%s", name);
+	return env;
+}
+
+/* Frees what was made for PLAN and is not the launch's. */
+static void
+child_plan_release(struct child_plan *plan)
+{
+	const struct wire_launch *l = plan->launch;
+	size_t n = 0;
+
+	if (plan->argv != l->argv) {
+		free(plan->argv[0]);
+		free(plan->argv);
+	}
+	if (plan->env != l->env) {
+		while (l->env[n])
+			n++;
+		free(plan->env[n]);
+		free(plan->env);
+	}
 }
 
 static int
@@ -283,7 +323,10 @@ int
 child_start(struct child *c, const struct wire_launch *l, struct err *e)
 {
 	struct child_plan plan = {
-		.launch = l, .argv = l->argv, .stdio = { -1, -1, -1 }
+		.launch = l,
+		.argv = l->argv,
+		.env = l->env,
+		.stdio = { -1, -1, -1 },
 	};
 	bool has_pty = l->flags & LAUNCH_PTY;
 	struct process p;
@@ -302,6 +345,8 @@ child_start(struct child *c, const struct wire_launch *l, struct err *e)
 		plan.stdio[0] = plan.stdio[1] = plan.stdio[2] = c->slave_fd;
 	if (l->flags & LAUNCH_LOGIN)
 		plan.argv = child_login_argv(l);
+	if (has_pty && (l->flags & LAUNCH_SSH_TTY))
+		plan.env = child_terminal_env(c, l);
 	rc = child_fork(c, &plan);
 	if (rc < 0 && c->pid > 0)
 		kill(c->pid, SIGKILL);
@@ -309,10 +354,7 @@ child_start(struct child *c, const struct wire_launch *l, struct err *e)
 		err_sys(e, rc, "cannot start a process");
 	else if (process_read(c->pid, &p) == 0)
 		c->start_ticks = p.start_ticks;
-	if (plan.argv != l->argv) {
-		free(plan.argv[0]);
-		free(plan.argv);
-	}
+	child_plan_release(&plan);
 out:
 	for (int i = 0; i < 3 && !has_pty; i++)
 		child_close(&plan.stdio[i]);

@@ -169,6 +169,15 @@ manager_attach(struct manager *m, const struct principal *who,
 	return r;
 }
 
+/* The bytes of "host port" at the beginning of both ends. */
+static size_t
+attach_peer_len(const char *ends)
+{
+	size_t n = strcspn(ends, " ");
+
+	return ends[n] ? n + 1 + strcspn(ends + n + 1, " ") : n;
+}
+
 /* SSH_ORIGINAL_COMMAND for a key with command=, as OpenSSH sets it. */
 static char *
 attach_original(const struct request *r, const struct wire_run *run)
@@ -178,6 +187,46 @@ attach_original(const struct request *r, const struct wire_run *run)
 	return xasprintf("SSH_ORIGINAL_COMMAND=%s",
 	    run->kind == RUN_SUBSYSTEM ? r->m->conf->sandbox.sftp_server
 				       : run->command);
+}
+
+/*
+ * The variables of a private process that are not its sandbox's: of the
+ * connection that it is bound to. A shared shell outlives its clients and gets
+ * none of them.
+ */
+struct attach_env {
+	char *v[4];
+	size_t n;
+};
+
+static void
+attach_env_add(struct attach_env *env, char *pair)
+{
+	if (pair)
+		env->v[env->n++] = pair;
+}
+
+static void
+attach_env_build(
+    struct attach_env *env, const struct request *r, const struct wire_run *run)
+{
+	const char *ends = r->who.ssh_connection;
+	const char *own_port = strrchr(ends, ' ');
+
+	*env = (struct attach_env){ 0 };
+	attach_env_add(env, attach_original(r, run));
+	if (!own_port)
+		return;
+	attach_env_add(env, xasprintf("SSH_CONNECTION=%s", ends));
+	attach_env_add(env, xasprintf("SSH_CLIENT=%.*s%s",
+				(int)attach_peer_len(ends), ends, own_port));
+}
+
+static void
+attach_env_release(struct attach_env *env)
+{
+	while (env->n)
+		free(env->v[--env->n]);
 }
 
 static void
@@ -198,39 +247,45 @@ static void
 attach_sftp(struct request *r, const char *sandbox, const struct wire_run *run,
     const struct sftp_args *args)
 {
+	struct attach_env env;
 	struct launch_spec spec = {
 		.sandbox = sandbox,
 		.name = "",
 		.flags = LAUNCH_BOUND | LAUNCH_LOG_STDERR,
 		.sftp_args = args->v,
 		.client_env = run->env,
+		.extra_env = env.v,
 	};
 
+	attach_env_build(&env, r, run);
 	attach_launch(r, &spec);
+	attach_env_release(&env);
 }
 
 static void
 attach_run(struct request *r, const char *sandbox, const struct wire_run *run)
 {
-	autofree char *original = attach_original(r, run);
-	char *extra[] = { original, NULL };
+	struct attach_env env;
 	bool is_shell = run->kind == RUN_SHELL && !r->who.forced_command;
 	struct launch_spec spec = {
 		.sandbox = sandbox,
 		.name = "",
-		.flags = LAUNCH_BOUND | (run->has_pty ? LAUNCH_PTY : 0) |
+		.flags = LAUNCH_BOUND |
+			 (run->has_pty ? LAUNCH_PTY | LAUNCH_SSH_TTY : 0U) |
 			 (is_shell ? LAUNCH_LOGIN : 0),
 		.command = r->who.forced_command ? r->who.forced_command
 			   : is_shell            ? NULL
 						 : run->command,
 		.client_env = run->env,
-		.extra_env = extra,
+		.extra_env = env.v,
 		.term = run->term,
 		.size = run->size,
 		.is_recorded = run->has_pty || r->m->conf->recording.exec,
 	};
 
+	attach_env_build(&env, r, run);
 	attach_launch(r, &spec);
+	attach_env_release(&env);
 }
 
 struct request *

@@ -59,6 +59,8 @@ struct principal {
 	char *forced_command; /* NULL, or the command= of the key */
 	char *sandbox_globs, *session_globs; /* NULL = everything */
 	char remote_addr[64];
+	/* Client's host and port, then ours, as SSH_CONNECTION; "" = none. */
+	char ssh_connection[WIRE_ENDS_MAX];
 	char client_version[256];
 	uint32_t frame_version; /* of its ends of viewer links */
 };
@@ -66,7 +68,10 @@ struct principal {
 /* Frees the strings that P owns and clears it. */
 void principal_release(struct principal *p);
 
-/* For a handoff: appends P to B; takes it back, released when R failed. */
+/*
+ * For a handoff: appends P to B; takes it back, released when R failed. Not
+ * what its connection knows: ssh_connection and frame_version.
+ */
 void principal_save(const struct principal *p, struct buf *b);
 void principal_load(struct reader *r, struct principal *out);
 

@@ -134,7 +134,7 @@ struct request {
 /* How a session is started; strings are borrowed for the call. */
 struct launch_spec {
 	const char *sandbox, *name; /* name "" for a private process */
-	uint32_t flags;             /* LAUNCH_PTY, LAUNCH_BOUND, LAUNCH_LOGIN */
+	uint32_t flags;             /* enum wire_launch_flags, as asked for */
 	char *const *argv;          /* NULL: the login shell */
 	const char *command;        /* or this, through SHELL -c */
 	char *const *sftp_args;     /* or sftp-server with these */

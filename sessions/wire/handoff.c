@@ -76,6 +76,7 @@ handoff_decode(struct reader *r, struct handoff *out)
 	if (magic != HANDOFF_MAGIC || version > HANDOFF_VERSION ||
 	    version < HANDOFF_VERSION_OLDEST)
 		return -EPROTO;
+	out->version = version;
 	n = reader_u32(r);
 	if (n > HANDOFF_FDS_MAX)
 		return -EPROTO;

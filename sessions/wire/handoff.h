@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 
@@ -17,7 +18,7 @@ struct wire;
 struct wire_handler;
 
 /* Of the sections' shapes; a berthd reads its own and the one before. */
-#define HANDOFF_VERSION        1U
+#define HANDOFF_VERSION        2U
 #define HANDOFF_VERSION_OLDEST 1U
 
 enum handoff_section {
@@ -30,6 +31,7 @@ enum handoff_section {
 
 /* Zero-initialise. */
 struct handoff {
+	uint32_t version; /* of the one who wrote it; set by handoff_open() */
 	struct buf sections[HANDOFF_SECTIONS];
 	int *fds;
 	size_t n_fds, cap;

@@ -26,6 +26,7 @@
 #define WIRE_ANSWER_MAX   64  /* name of a terminal and a NUL */
 #define WIRE_KEYS_MAX     2   /* of a detach key */
 #define WIRE_HOST_MAX     256 /* a host name and a NUL */
+#define WIRE_ENDS_MAX     144 /* "host port host port", numeric */
 
 /* A terminal's size; 0 = unknown, kept as it is. */
 struct wire_size {
@@ -48,7 +49,9 @@ enum wire_launch_flags {
 	LAUNCH_REC_STOP = 1u << 4, /* recording.on_error = stop */
 	LAUNCH_SETUID = 1u << 5,   /* become uid/gid/user before exec */
 	/* 2: stderr goes to the manager, as FRAME_LOG; of bound pipes only */
-	LAUNCH_LOG_STDERR = 1u << 6
+	LAUNCH_LOG_STDERR = 1u << 6,
+	/* 2: SSH_TTY of the process names its terminal */
+	LAUNCH_SSH_TTY = 1u << 7
 };
 
 /* What a viewer with a terminal gets first. */

@@ -53,6 +53,23 @@ address_text(const struct sockaddr *sa, char out[ADDRESS_TEXT_MAX])
 		snprintf(out, ADDRESS_TEXT_MAX, "%.52s:%s", host, port);
 }
 
+void
+address_ends(int fd, const struct sockaddr *peer, char out[ADDRESS_ENDS_MAX])
+{
+	struct sockaddr_storage sa = { 0 };
+	struct sockaddr *own = (struct sockaddr *)&sa;
+	socklen_t len = sizeof(sa);
+	char host[2][ADDRESS_TEXT_MAX], port[2][8];
+
+	out[0] = '\0';
+	if (getsockname(fd, own, &len) < 0 ||
+	    address_names(peer, host[0], port[0]) < 0 ||
+	    address_names(own, host[1], port[1]) < 0)
+		return;
+	snprintf(out, ADDRESS_ENDS_MAX, "%s %s %s %s", host[0], port[0],
+	    host[1], port[1]);
+}
+
 /* Takes SPEC apart in place; the brackets of an IPv6 address go. */
 static int
 address_split(char *spec, char **host_out, char **port_out)

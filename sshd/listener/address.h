@@ -9,15 +9,25 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+#include "sessions/wire/messages.h"
+
 struct err;
 
 #define ADDRESS_TEXT_MAX 64 /* "[v6]:port" and a NUL */
+#define ADDRESS_ENDS_MAX WIRE_ENDS_MAX
 
 /* The numeric host of SA alone, "?" for an unknown family. */
 void address_host(const struct sockaddr *sa, char out[ADDRESS_TEXT_MAX]);
 
 /* "1.2.3.4:22" or "[::1]:22". */
 void address_text(const struct sockaddr *sa, char out[ADDRESS_TEXT_MAX]);
+
+/*
+ * Both ends of the connected socket FD as SSH_CONNECTION has them: numeric
+ * host and port of its peer PEER, then its own. "" when one of them has none.
+ */
+void address_ends(
+    int fd, const struct sockaddr *peer, char out[ADDRESS_ENDS_MAX]);
 
 /*
  * Binds what SPEC ("host:port" or "[v6]:port"; port 0 = any) resolves to and

@@ -386,6 +386,7 @@ connection_new(struct server *server, int client_fd, const struct sockaddr *sa,
 	text_random_id("con-", 4, c->id, sizeof(c->id));
 	address_host(sa, c->address);
 	address_text(sa, c->remote);
+	address_ends(client_fd, sa, c->ends);
 	rc = connection_spawn(c, client_fd, &link_fd);
 	close(client_fd);
 	if (rc < 0) {
@@ -400,12 +401,23 @@ connection_new(struct server *server, int client_fd, const struct sockaddr *sa,
 	return 0;
 }
 
+/* What the connection knows of who it is bound to, and no grant has. */
+static void
+connection_complete(struct connection *c)
+{
+	struct principal *who = &c->grant.who;
+
+	who->frame_version = c->wire.version;
+	snprintf(
+	    who->ssh_connection, sizeof(who->ssh_connection), "%s", c->ends);
+}
+
 void
 connection_bind(struct connection *c, struct access_grant *grant)
 {
 	assert(c->phase == CONNECTION_LOGIN && !c->was_served);
 	c->grant = *grant;
-	c->grant.who.frame_version = c->wire.version;
+	connection_complete(c);
 	*grant = (struct access_grant){ 0 };
 	c->phase = CONNECTION_SERVE;
 	c->was_served = true;
@@ -497,6 +509,7 @@ connection_save(struct connection *c, struct handoff *h)
 	buf_put_str(b, c->id);
 	buf_put_str(b, c->address);
 	buf_put_str(b, c->remote);
+	buf_put_str(b, c->ends);
 	buf_put_u32(b, c->n_none);
 	buf_put_u32(b, c->n_offered);
 	buf_put_u32(b, c->n_tries);
@@ -519,7 +532,7 @@ connection_rearm(struct connection *c, uint64_t age_ms)
 }
 
 void
-connection_load(struct server *server, struct reader *r)
+connection_load(struct server *server, struct reader *r, uint32_t version)
 {
 	struct connection *c = xcalloc(1, sizeof(*c));
 	uint64_t age_ms;
@@ -534,6 +547,8 @@ connection_load(struct server *server, struct reader *r)
 	reader_str_into(r, c->id, sizeof(c->id));
 	reader_str_into(r, c->address, sizeof(c->address));
 	reader_str_into(r, c->remote, sizeof(c->remote));
+	if (version >= 2)
+		reader_str_into(r, c->ends, sizeof(c->ends));
 	c->n_none = reader_u32(r);
 	c->n_offered = reader_u32(r);
 	c->n_tries = reader_u32(r);
@@ -560,5 +575,5 @@ connection_load(struct server *server, struct reader *r)
 		c->wire.is_closing = true;
 		c->wire.link.fd = -1;
 	}
-	c->grant.who.frame_version = c->wire.version;
+	connection_complete(c);
 }

@@ -40,6 +40,7 @@ struct connection {
 	struct limits_slot slot;
 	char id[32]; /* "con-" and 8 hex digits */
 	char address[ADDRESS_TEXT_MAX], remote[ADDRESS_TEXT_MAX];
+	char ends[ADDRESS_ENDS_MAX];         /* of its socket; "" = not known */
 	unsigned n_none, n_offered, n_tries; /* see login.c */
 	struct access_grant grant;           /* from CONNECTION_SERVE on */
 	struct list requests;                /* struct connection_request */
@@ -63,8 +64,11 @@ void connection_pause(struct connection *c, bool on);
 /* Appends C with its identity and its link to H, for a berthd in our place. */
 void connection_save(struct connection *c, struct handoff *h);
 
-/* Goes on with what connection_save() told; R fails when it makes no sense. */
-void connection_load(struct server *server, struct reader *r);
+/*
+ * Goes on with what connection_save() of a berthd with handoffs of VERSION told;
+ * R fails when it makes no sense.
+ */
+void connection_load(struct server *server, struct reader *r, uint32_t version);
 
 /* Tells the client WHY and gives it 3 s to go. */
 void connection_close(struct connection *c, const char *why);

@@ -411,7 +411,7 @@ server_load(struct server *s, const struct handoff *h)
 		server_load_waiter(s, handoff_take_fd(&r));
 	n = reader_u32(&r);
 	while (n-- > 0 && !r.failed)
-		connection_load(s, &r);
+		connection_load(s, &r, h->version);
 	/* A login may have ended while everything was at rest. */
 	server_on_slot_free(s);
 	return reader_done(&r) ? 0 : -EPROTO;
