@@ -46,6 +46,7 @@ struct play {
 	int64_t painted_us;
 	int64_t paused_us; /* since when, 0 = it plays */
 	int signal_fd;
+	int ended_by; /* the signal that wants it gone, 0 = none */
 	bool has_keys, is_changed, is_left;
 };
 
@@ -188,10 +189,12 @@ play_signals(struct play *p)
 
 	if (read(p->signal_fd, &si, sizeof(si)) != sizeof(si))
 		return;
-	if (si.ssi_signo == SIGWINCH)
+	if (si.ssi_signo == SIGWINCH) {
 		p->is_changed = true;
-	else
-		p->is_left = true;
+		return;
+	}
+	p->ended_by = (int)si.ssi_signo;
+	p->is_left = true;
 }
 
 /* Milliseconds until there is something to do, -1 for never. */
@@ -323,6 +326,20 @@ play_recording(struct play *p, int fd, struct err *e)
 	return rc;
 }
 
+/* Dies of SIG, so that who waits for this process knows why it ended. */
+static void
+play_die(int sig)
+{
+	sigset_t set;
+
+	fflush(NULL);
+	signal(sig, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	raise(sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* A number of seconds or a factor; false when TEXT is none within the limits. */
 static bool
 play_number(const char *text, double least, double most, double *out)
@@ -366,5 +383,7 @@ verb_rec_play(struct cli *c, int argc, char **argv)
 		return cli_fail(code, "%s", e.msg);
 	if (play_recording(&p, fd, &e) < 0)
 		return cli_fail(CLI_FAILED, "%s", e.msg);
+	if (p.ended_by)
+		play_die(p.ended_by);
 	return CLI_DONE;
 }

@@ -2,12 +2,14 @@
 the terminal shows, was asked and sends. Numbers are the field cases'.
 """
 
+import os
 import re
 import signal
 import time
 
 import pytest
 
+import procs
 from berth import wait_for
 from terminal import Terminal
 
@@ -101,15 +103,33 @@ def test_a_recording_of_several_sizes(srv, box, play):
 @pytest.mark.parametrize("sig", (signal.SIGTERM, signal.SIGHUP), ids=str)
 def test_d12_a_player_that_is_ended_gives_the_terminal_back(
         srv, box, play, sig):
-    sid = record(srv, box, f"printf '{HOSTILE}seen'; sleep 20 & kill %1; "
-                 "sleep 4")
+    sid = record(srv, box, f"printf '{HOSTILE}seen'; sleep 4; echo end")
     term = Terminal([srv.build / "berth", "-S", srv.socket, "rec", "play",
                      sid])
     srv.clients.append(term)
     term.wait_for("seen")
     term.kill(sig)
-    term.wait()
+    assert term.wait() == -sig
     assert term.vt.buffer is term.vt.main and term.vt.modes[25]
+
+
+@pytest.mark.parametrize(
+    "sig", (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT),
+    ids=str)
+def test_a_player_that_is_ended_dies_of_the_signal(srv, box, play, sig):
+    """The shell sees 128 and the signal, in a terminal that is its own again."""
+    sid = record(srv, box, f"printf '{HOSTILE}seen'; sleep 4; echo end")
+    term = play(sid)
+    term.wait_for("seen")
+    (player,) = [p for p in procs.descendants(term.proc.pid)
+                 if p.comm == "berth"]
+    os.kill(player.pid, sig)
+    term.wait_for(f"code {128 + sig}")
+    assert term.vt.buffer is term.vt.main and term.vt.modes[25]
+    assert "seen" in term.text()
+    term.type("x\r")
+    term.wait_for("x")
+    term.close()
 
 
 def test_play_says_what_is_wrong(srv, box):
