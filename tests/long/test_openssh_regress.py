@@ -48,6 +48,9 @@ SCRIPTS = {
     # Sockets of the Unix kind.
     "multiplex": "corrupted copy of|remote forward failed|forwarded path",
     "percent": None,
+    # There is no -i, so a connection has its true ends; nor are there styles.
+    "proxy-connect": r"bad SSH_CONNECTION comp=\w+: +127\.0\.0\.1 \d+ "
+                     r"127\.0\.0\.1 \d+$|ssh proxyconnect failed$",
     "putty-ciphers": None,
     "putty-kex": None,
     "putty-transfer": None,
