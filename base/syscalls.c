@@ -11,9 +11,12 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,10 +36,15 @@
 /* What an open() that only reads has none of. */
 #define SYSCALLS_MORE (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
 
+/* CLONE_NEWTIME is no flag of clone(): there it is part of the exit signal. */
+#define SYSCALLS_SPACES                                              \
+	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | \
+	    CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+
 /* The other numbers of x86-64, which nothing of ours uses. */
 #define SYSCALLS_X32 0x40000000U
 
-#define SYSCALLS_EACH 6 /* instructions of the longest row */
+#define SYSCALLS_EACH 8 /* instructions of the longest row */
 #define SYSCALLS_REST 8 /* before the first row and behind the last */
 
 struct syscalls_program {
@@ -94,6 +102,31 @@ syscalls_put_rule(struct syscalls_program *p, const struct syscalls_rule *r)
 		    r->act == SYSCALLS_NO_EXEC ? PROT_EXEC : SYSCALLS_MORE, 0,
 		    1);
 		syscalls_return(p, EACCES);
+		syscalls_return(p, SYSCALLS_ALLOW);
+		break;
+	case SYSCALLS_NO_SPACES:
+		syscalls_put(p, is, nr, 0, 4);
+		syscalls_load_arg(p, 0);
+		syscalls_put(p, has, SYSCALLS_SPACES, 0, 1);
+		syscalls_return(p, EPERM);
+		syscalls_return(p, SYSCALLS_ALLOW);
+		break;
+	case SYSCALLS_NO_TYPING:
+		syscalls_put(p, is, nr, 0, 5);
+		syscalls_load_arg(p, 1);
+		syscalls_put(p, is, TIOCSTI, 1, 0);
+		syscalls_put(p, is, TIOCLINUX, 0, 1);
+		syscalls_return(p, EPERM);
+		syscalls_return(p, SYSCALLS_ALLOW);
+		break;
+	case SYSCALLS_NETWORK:
+		syscalls_put(p, is, nr, 0, 7);
+		syscalls_load_arg(p, 0);
+		syscalls_put(p, is, AF_UNIX, 4, 0);
+		syscalls_put(p, is, AF_INET, 3, 0);
+		syscalls_put(p, is, AF_INET6, 2, 0);
+		syscalls_put(p, is, AF_NETLINK, 1, 0);
+		syscalls_return(p, EAFNOSUPPORT);
 		syscalls_return(p, SYSCALLS_ALLOW);
 		break;
 	case SYSCALLS_SELF:

@@ -11,10 +11,14 @@
 /* What happens to a call, besides failing with a positive errno. */
 enum syscalls_act {
 	SYSCALLS_ALLOW = 0,
-	SYSCALLS_KILL = -1,     /* SIGSYS ends the whole process */
-	SYSCALLS_NO_EXEC = -2,  /* EACCES if argument 2 has PROT_EXEC */
-	SYSCALLS_SELF = -3,     /* EPERM unless argument 0 is our pid, or 0 */
-	SYSCALLS_READ_ONLY = -4 /* EACCES if argument 2 opens for more */
+	SYSCALLS_KILL = -1,      /* SIGSYS ends the whole process */
+	SYSCALLS_NO_EXEC = -2,   /* EACCES if argument 2 has PROT_EXEC */
+	SYSCALLS_SELF = -3,      /* EPERM unless argument 0 is our pid, or 0 */
+	SYSCALLS_READ_ONLY = -4, /* EACCES if argument 2 opens for more */
+	SYSCALLS_NO_SPACES = -5, /* EPERM if argument 0 asks for a namespace */
+	SYSCALLS_NO_TYPING =
+	    -6,               /* EPERM if argument 1 is TIOCSTI or TIOCLINUX */
+	SYSCALLS_NETWORK = -7 /* EAFNOSUPPORT unless UNIX, INET(6) or NETLINK */
 };
 
 struct syscalls_rule {

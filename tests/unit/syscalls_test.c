@@ -4,10 +4,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +54,10 @@ static const struct syscalls_rule rules[] = {
 	{ SYS_mmap, SYSCALLS_NO_EXEC },
 	{ SYS_tgkill, SYSCALLS_SELF },
 	{ SYS_openat, SYSCALLS_READ_ONLY },
+	{ SYS_unshare, SYSCALLS_NO_SPACES },
+	{ SYS_clone, SYSCALLS_NO_SPACES },
+	{ SYS_ioctl, SYSCALLS_NO_TYPING },
+	{ SYS_socket, SYSCALLS_NETWORK },
 };
 
 static void
@@ -75,6 +82,20 @@ syscalls_rows_do_what_they_say(void **state)
 		{ SYS_tgkill, { 1, 1, 0 }, EPERM },
 		/* Allowed: the kernel's own answer to a wrong argument. */
 		{ SYS_tgkill, { 0, 0, 0 }, EINVAL },
+		{ SYS_unshare, { CLONE_FS }, 0 },
+		{ SYS_unshare, { CLONE_NEWUSER }, EPERM },
+		{ SYS_unshare, { CLONE_FS | CLONE_NEWNS }, EPERM },
+		{ SYS_clone, { CLONE_NEWUSER | SIGCHLD }, EPERM },
+		/* The kernel sees the low half only. */
+		{ SYS_ioctl, { -1, TIOCSTI, 0 }, EPERM },
+		{ SYS_ioctl, { -1, TIOCSTI | 1L << 32, 0 }, EPERM },
+		{ SYS_ioctl, { -1, TIOCLINUX, 0 }, EPERM },
+		{ SYS_ioctl, { -1, TCGETS, 0 }, EBADF },
+		{ SYS_socket, { AF_UNIX, SOCK_STREAM, 0 }, 0 },
+		{ SYS_socket, { AF_INET, SOCK_DGRAM, 0 }, 0 },
+		{ SYS_socket, { AF_NETLINK, SOCK_RAW, 0 }, 0 },
+		{ SYS_socket, { AF_VSOCK, SOCK_STREAM, 0 }, EAFNOSUPPORT },
+		{ SYS_socket, { AF_ALG, SOCK_SEQPACKET, 0 }, EAFNOSUPPORT },
 	};
 
 	(void)state;
