@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -38,16 +39,29 @@ privilege_become(const struct privilege_account *a)
 	return 0;
 }
 
-int
-privilege_become_signaller(const struct privilege_account *a)
+/* MASK of the first 32 capabilities are the only ones from now on. */
+static int
+privilege_keep_caps(uint32_t mask)
 {
 	struct __user_cap_header_struct head = {
 		.version = _LINUX_CAPABILITY_VERSION_3,
 	};
 	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {
-		{ .effective = CAP_TO_MASK(CAP_KILL),
-		    .permitted = CAP_TO_MASK(CAP_KILL) },
+		{ .effective = mask, .permitted = mask },
 	};
+
+	return syscall(SYS_capset, &head, caps) < 0 ? -errno : 0;
+}
+
+int
+privilege_drop_look(void)
+{
+	return privilege_keep_caps(CAP_TO_MASK(CAP_KILL));
+}
+
+int
+privilege_become_signaller(const struct privilege_account *a)
+{
 	int rc;
 
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
@@ -55,8 +69,10 @@ privilege_become_signaller(const struct privilege_account *a)
 	rc = privilege_become(a);
 	if (rc < 0)
 		return rc;
-	if (syscall(SYS_capset, &head, caps) < 0)
-		return -errno;
+	rc = privilege_keep_caps(
+	    CAP_TO_MASK(CAP_KILL) | CAP_TO_MASK(CAP_SYS_PTRACE));
+	if (rc < 0)
+		return rc;
 	return prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0 ? -errno : 0;
 }
 

@@ -21,8 +21,13 @@ int privilege_find(const char *name, struct privilege_account *out);
 /* Becomes A with no other groups, for good; 0 or a negative errno. */
 int privilege_become(const struct privilege_account *a);
 
-/* The same, and keeps one capability, CAP_KILL: may signal anybody. */
+/*
+ * The same, and keeps two capabilities: CAP_KILL, may signal anybody, and
+ * CAP_SYS_PTRACE, may look at the namespaces of anybody, which goes again with
+ * privilege_drop_look(); 0 or a negative errno.
+ */
 int privilege_become_signaller(const struct privilege_account *a);
+int privilege_drop_look(void);
 
 /*
  * No new privileges by exec, and nobody of this uid may trace this process or

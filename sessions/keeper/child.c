@@ -27,11 +27,14 @@
 
 #define CHILD_GROUPS_MAX 1024
 #define CHILD_STATUS_FD  3
+#define CHILD_TTY        "SSH_TTY="
+#define CHILD_TTY_LEN    (sizeof(CHILD_TTY) - 1)
 
 enum child_step {
 	CHILD_STEP_STDIO,
 	CHILD_STEP_USER,
 	CHILD_STEP_CWD,
+	CHILD_STEP_CALLS,
 	CHILD_STEP_EXEC
 };
 
@@ -44,8 +47,11 @@ struct child_failure {
 struct child_plan {
 	const struct wire_launch *launch;
 	char **argv, **env;
-	int stdio[3]; /* the child's ends */
+	char **tty_at; /* NULL, or where in ENV its terminal is named ... */
+	char tty[64];  /* ... by this */
+	int stdio[3];  /* the child's ends */
 	int status_fd;
+	bool is_inside; /* it is the sandbox's user already */
 	gid_t groups[CHILD_GROUPS_MAX];
 	int n_groups;
 };
@@ -61,6 +67,7 @@ child_init(struct child *c, struct signaller *s)
 		.stdio_fd = { -1, -1, -1 },
 		.status_fd = -1,
 	};
+	enter_init(&c->enter);
 }
 
 static void
@@ -80,6 +87,7 @@ child_release(struct child *c)
 	child_close(&c->status_fd);
 	for (int i = 0; i < 3; i++)
 		child_close(&c->stdio_fd[i]);
+	enter_release(&c->enter);
 }
 
 /* The owner of a terminal may open it again by name; nobody else may. */
@@ -98,8 +106,9 @@ child_own_terminal(int fd, const struct wire_launch *l)
 	return 0;
 }
 
+/* Size and modes, before anything runs on it. */
 static int
-child_open_terminal(struct child *c, const struct wire_launch *l)
+child_set_terminal(int slave_fd, const struct wire_launch *l)
 {
 	struct winsize ws = {
 		.ws_col = (unsigned short)l->size.cols,
@@ -108,7 +117,20 @@ child_open_terminal(struct child *c, const struct wire_launch *l)
 		.ws_ypixel = (unsigned short)l->size.ypixel,
 	};
 	struct termios t;
-	int unlock = 0;
+
+	if (tcgetattr(slave_fd, &t) < 0)
+		return -errno;
+	t.c_iflag |= IUTF8;
+	if (tcsetattr(slave_fd, TCSANOW, &t) < 0 ||
+	    ioctl(slave_fd, TIOCSWINSZ, &ws) < 0)
+		return -errno;
+	return 0;
+}
+
+static int
+child_open_terminal(struct child *c, const struct wire_launch *l)
+{
+	int unlock = 0, rc;
 
 	c->master_fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
 	if (c->master_fd < 0)
@@ -117,13 +139,8 @@ child_open_terminal(struct child *c, const struct wire_launch *l)
 		return -errno;
 	c->slave_fd =
 	    ioctl(c->master_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (c->slave_fd < 0 || tcgetattr(c->slave_fd, &t) < 0)
-		return -errno;
-	t.c_iflag |= IUTF8;
-	if (tcsetattr(c->slave_fd, TCSANOW, &t) < 0 ||
-	    ioctl(c->slave_fd, TIOCSWINSZ, &ws) < 0)
-		return -errno;
-	return child_own_terminal(c->slave_fd, l);
+	rc = c->slave_fd < 0 ? -errno : child_set_terminal(c->slave_fd, l);
+	return rc < 0 ? rc : child_own_terminal(c->slave_fd, l);
 }
 
 /* Three pipes; THEIRS are the child's ends. */
@@ -167,7 +184,7 @@ child_become_user(const struct child_plan *plan)
 {
 	const struct wire_launch *l = plan->launch;
 
-	if (!(l->flags & LAUNCH_SETUID))
+	if (plan->is_inside || !(l->flags & LAUNCH_SETUID))
 		return 0;
 	if (setgroups((size_t)plan->n_groups, plan->groups) < 0 ||
 	    setresgid(l->gid, l->gid, l->gid) < 0 ||
@@ -215,8 +232,15 @@ child_exec(struct child_plan *plan)
 	f.step = CHILD_STEP_CWD;
 	if (chdir(l->cwd) < 0)
 		goto fail;
+	f.step = CHILD_STEP_CALLS;
+	if (plan->is_inside && enter_limit_calls() < 0)
+		goto fail;
 	f.step = CHILD_STEP_EXEC;
-	execve(l->path, plan->argv, plan->env);
+	/* Inside, a name is looked up there, in the PATH that is ours. */
+	if (plan->is_inside)
+		execvpe(l->path, plan->argv, plan->env);
+	else
+		execve(l->path, plan->argv, plan->env);
 fail:
 	f.code = errno;
 	if (write(plan->status_fd, &f, sizeof(f)) < 0)
@@ -240,65 +264,123 @@ child_login_argv(const struct wire_launch *l)
 }
 
 /*
- * A copy of the launch's env with the name of the terminal behind it, which
- * nobody knew before; free the last string and the array by hand.
+ * A copy of the launch's env with room for the name of a terminal that is not
+ * open yet.
  */
-static char **
-child_terminal_env(const struct child *c, const struct wire_launch *l)
+static void
+child_plan_tty(struct child_plan *plan)
 {
-	char name[64];
+	char *const *env = plan->launch->env;
 	size_t n = 0;
-	char **env;
 
-	if (ptsname_r(c->master_fd, name, sizeof(name)) != 0)
-		return l->env;
-	while (l->env[n])
+	while (env[n])
 		n++;
-	env = xcalloc(n + 2, sizeof(*env));
-	memcpy(env, l->env, n * sizeof(*env));
-	env[n] = xasprintf("SSH_TTY=%s", name);
-	return env;
+	plan->env = xcalloc(n + 2, sizeof(*plan->env));
+	memcpy(plan->env, env, n * sizeof(*env));
+	plan->tty_at = &plan->env[n];
+}
+
+/* Puts the NUL-terminated name behind CHILD_TTY into the environment. */
+static void
+child_name_tty(struct child_plan *plan)
+{
+	memcpy(plan->tty, CHILD_TTY, CHILD_TTY_LEN);
+	*plan->tty_at = plan->tty;
 }
 
 /* Frees what was made for PLAN and is not the launch's. */
 static void
 child_plan_release(struct child_plan *plan)
 {
-	const struct wire_launch *l = plan->launch;
-	size_t n = 0;
-
-	if (plan->argv != l->argv) {
+	if (plan->argv != plan->launch->argv) {
 		free(plan->argv[0]);
 		free(plan->argv);
 	}
-	if (plan->env != l->env) {
-		while (l->env[n])
-			n++;
-		free(plan->env[n]);
+	if (plan->env != plan->launch->env)
 		free(plan->env);
+}
+
+/* Names the terminal as it is called in here. After a fork. */
+static void
+child_find_tty(struct child_plan *plan, int slave_fd)
+{
+	char *name = plan->tty + CHILD_TTY_LEN;
+	size_t room = sizeof(plan->tty) - CHILD_TTY_LEN;
+	char path[32];
+	ssize_t n;
+
+	if (!plan->tty_at)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", slave_fd);
+	n = readlink(path, name, room);
+	if (n <= 0 || (size_t)n >= room)
+		return;
+	name[n] = '\0';
+	child_name_tty(plan);
+}
+
+/* The leader, inside: its terminal was opened there. */
+static void
+child_lead(int slave_fd, void *arg)
+{
+	struct child_plan *plan = arg;
+
+	/* Too late to tell the size of a terminal after the program runs. */
+	if (slave_fd >= 0) {
+		plan->stdio[0] = plan->stdio[1] = plan->stdio[2] = slave_fd;
+		if (child_set_terminal(slave_fd, plan->launch) < 0)
+			_exit(126);
+		child_find_tty(plan, slave_fd);
 	}
+	child_exec(plan);
 }
 
 static int
-child_fork(struct child *c, struct child_plan *plan)
+child_enter(struct child *c, struct child_plan *plan, struct err *e)
 {
-	int p[2];
+	struct enter_order o = {
+		.launch = plan->launch,
+		.has_pty = plan->launch->flags & LAUNCH_PTY,
+		.leader = child_lead,
+		.arg = plan,
+	};
+	int rc = enter_start(&c->enter, &o, e);
+
+	if (rc < 0)
+		return rc;
+	c->pid = o.pid;
+	c->inside_ns = o.ns;
+	c->master_fd = o.master_fd;
+	c->slave_fd = o.slave_fd;
+	return 0;
+}
+
+static int
+child_fork(struct child *c, struct child_plan *plan, struct err *e)
+{
+	int p[2], rc = 0;
 
 	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
+		return err_sys(e, -errno, "cannot make a pipe");
 	c->status_fd = p[0];
 	plan->status_fd = p[1];
-	c->pid = fork();
-	if (c->pid == 0)
-		child_exec(plan);
+	if (plan->is_inside) {
+		rc = child_enter(c, plan, e);
+	} else {
+		c->pid = fork();
+		if (c->pid == 0)
+			child_exec(plan);
+		if (c->pid < 0)
+			rc = err_sys(e, -errno, "cannot start a process");
+	}
 	close(p[1]);
-	if (c->pid < 0) {
+	if (rc < 0) {
 		c->pid = 0;
-		return -errno;
+		return rc;
 	}
 	c->pidfd = pidfd_open(c->pid, 0);
 	if (c->pidfd < 0)
-		return -errno;
+		return err_sys(e, -errno, "cannot hold the process");
 	return fd_set_nonblock(p[0], true);
 }
 
@@ -309,14 +391,30 @@ child_look_up_groups(struct child_plan *plan, struct err *e)
 	const struct wire_launch *l = plan->launch;
 
 	plan->n_groups = CHILD_GROUPS_MAX;
-	if (!(l->flags & LAUNCH_SETUID))
-		return 0;
-	if (l->uid == 0)
+	if (l->flags & LAUNCH_SETUID && l->uid == 0)
 		return err_set(e, -EPERM, "refusing to run as uid 0");
+	if (plan->is_inside || !(l->flags & LAUNCH_SETUID))
+		return 0;
 	if (getgrouplist(l->user, l->gid, plan->groups, &plan->n_groups) < 0)
 		return err_set(
 		    e, -E2BIG, "user %s is in too many groups", l->user);
 	return 0;
+}
+
+/*
+ * The signaller learns by what it knows the processes of a session in a
+ * sandbox, where orphans are not adopted by the keeper; or that there is none.
+ */
+static void
+child_scope(struct child *c)
+{
+	const struct signaller_request r = {
+		.kind = SIGNALLER_SCOPE,
+		.leader = c->pid,
+		.ns = c->inside_ns,
+	};
+
+	signaller_send(c->signaller, &r);
 }
 
 int
@@ -327,6 +425,7 @@ child_start(struct child *c, const struct wire_launch *l, struct err *e)
 		.argv = l->argv,
 		.env = l->env,
 		.stdio = { -1, -1, -1 },
+		.is_inside = enter_is_set(&c->enter),
 	};
 	bool has_pty = l->flags & LAUNCH_PTY;
 	struct process p;
@@ -334,8 +433,11 @@ child_start(struct child *c, const struct wire_launch *l, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	rc = has_pty ? child_open_terminal(c, l)
-		     : child_open_pipes(c, l, plan.stdio);
+	c->is_inside = plan.is_inside;
+	if (!has_pty)
+		rc = child_open_pipes(c, l, plan.stdio);
+	else if (!plan.is_inside)
+		rc = child_open_terminal(c, l);
 	if (rc < 0) {
 		err_sys(
 		    e, rc, "cannot open %s", has_pty ? "a terminal" : "pipes");
@@ -346,13 +448,17 @@ child_start(struct child *c, const struct wire_launch *l, struct err *e)
 	if (l->flags & LAUNCH_LOGIN)
 		plan.argv = child_login_argv(l);
 	if (has_pty && (l->flags & LAUNCH_SSH_TTY))
-		plan.env = child_terminal_env(c, l);
-	rc = child_fork(c, &plan);
+		child_plan_tty(&plan);
+	if (plan.tty_at && !plan.is_inside &&
+	    ptsname_r(c->master_fd, plan.tty + CHILD_TTY_LEN,
+		sizeof(plan.tty) - CHILD_TTY_LEN) == 0)
+		child_name_tty(&plan);
+	rc = child_fork(c, &plan, e);
 	if (rc < 0 && c->pid > 0)
 		kill(c->pid, SIGKILL);
-	if (rc < 0)
-		err_sys(e, rc, "cannot start a process");
-	else if (process_read(c->pid, &p) == 0)
+	else if (rc == 0)
+		child_scope(c);
+	if (rc == 0 && process_read(c->pid, &p) == 0)
 		c->start_ticks = p.start_ticks;
 	child_plan_release(&plan);
 out:
@@ -380,6 +486,8 @@ child_poll_exec(struct child *c, const struct wire_launch *l, struct err *e)
 		return err_sys(e, -f.code, "cannot become user %s", l->user);
 	case CHILD_STEP_CWD:
 		return err_sys(e, -f.code, "cannot enter %s", l->cwd);
+	case CHILD_STEP_CALLS:
+		return err_sys(e, -f.code, "cannot limit system calls");
 	case CHILD_STEP_EXEC:
 		return err_sys(e, -f.code, "cannot run %s", l->path);
 	default:

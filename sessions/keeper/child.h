@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "sessions/keeper/enter.h"
+
 struct err;
 struct signaller;
 struct wire_exit;
@@ -26,6 +28,9 @@ struct child {
 	int status_fd;        /* tells how exec went, or -1 */
 	bool is_reaped;
 	struct signaller *signaller; /* borrowed */
+	struct enter enter;          /* the sandbox that it is started in */
+	bool is_inside;
+	uint64_t inside_ns; /* see signaller_scope() */
 };
 
 /* Nothing started, every descriptor -1; S is borrowed for child_signal(). */
@@ -35,8 +40,8 @@ void child_init(struct child *c, struct signaller *s);
 void child_release(struct child *c);
 
 /*
- * Starts the process that L describes; the terminal has its size before the
- * fork. Returns 0 once it is forked (status_fd then tells about exec), or a
+ * Starts the process that L describes, in the sandbox of c->enter if that is
+ * set; the terminal has its size before the fork. Returns 0 once it is forked (status_fd then tells about exec), or a
  * negative errno with a sentence.
  */
 int child_start(struct child *c, const struct wire_launch *l, struct err *e);

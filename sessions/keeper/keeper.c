@@ -242,6 +242,10 @@ keeper_reap(struct keeper *k)
 	/* It ended by itself because it was asked to: that is no success. */
 	if (k->stop.is_active && k->stop.is_asking && k->stop.scope == STOP_ALL)
 		x.value = x.is_signal || x.value ? x.value : KEEPER_ASKED_CODE;
+	if (!k->stop.is_active && x.is_signal && x.value == SIGKILL &&
+	    enter_had_oom(&k->child.enter))
+		snprintf(x.note, sizeof(x.note),
+		    "out of memory: the limit of the sandbox was reached");
 	k->state = STATE_EXITED;
 	k->exited.exit = x;
 	k->exited.exited_ms = (uint64_t)clock_wall_ms();

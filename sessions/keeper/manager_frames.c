@@ -21,6 +21,21 @@
 #define MANAGER_INPUT_MAX FRAME_WINDOW
 
 static int
+manager_frames_enter(struct manager_link *m, struct frame *f)
+{
+	struct keeper *k = m->k;
+	struct wire_entry w;
+	int rc;
+
+	if (k->is_launched || f->fd < 0)
+		return -EPROTO;
+	rc = wire_entry_decode(f->data, f->len, &w);
+	if (rc == 0)
+		enter_set(&k->child.enter, &w, take_fd(&f->fd));
+	return rc;
+}
+
+static int
 manager_frames_launch(struct manager_link *m, struct frame *f)
 {
 	struct keeper *k = m->k;
@@ -244,6 +259,7 @@ static const struct {
 	uint8_t type;
 	int (*handle)(struct manager_link *m, struct frame *f);
 } manager_frames_table[] = {
+	{ FRAME_ENTER, manager_frames_enter },
 	{ FRAME_LAUNCH, manager_frames_launch },
 	{ FRAME_VIEWER, manager_frames_viewer },
 	{ FRAME_KILL, manager_frames_kill },

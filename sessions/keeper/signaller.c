@@ -5,9 +5,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +56,8 @@ static const struct syscalls_rule signaller_rules[] = {
 	{ SYS_futex, SYSCALLS_ALLOW },
 	{ SYS_clock_gettime, SYSCALLS_ALLOW },
 	{ SYS_sysinfo, SYSCALLS_ALLOW }, /* qsort() asks */
+	{ SYS_capget, SYSCALLS_ALLOW },
+	{ SYS_capset, SYSCALLS_ALLOW },
 	{ SYS_getpid, SYSCALLS_ALLOW },
 	{ SYS_gettid, SYSCALLS_ALLOW },
 	{ SYS_tgkill, SYSCALLS_SELF },
@@ -65,6 +69,52 @@ static const struct syscalls_rule signaller_rules[] = {
 	{ SYS_exit_group, SYSCALLS_ALLOW },
 };
 
+/* The cgroup namespace of the session in a sandbox, or 0; and whether asked. */
+static struct {
+	uint64_t ns;
+	bool is_closed;
+} signaller_own;
+
+static uint64_t
+signaller_cgroup_ns(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/cgroup", (int)pid);
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+int
+signaller_scope(uint64_t ns, pid_t keeper)
+{
+	if (signaller_own.is_closed)
+		return -EPERM;
+	signaller_own.is_closed = true;
+	if (ns == 0)
+		return 0;
+	if (ns == signaller_cgroup_ns(keeper))
+		return -EINVAL;
+	signaller_own.ns = ns;
+	return 0;
+}
+
+/* All processes; those of the session are marked, wherever they are. */
+static size_t
+signaller_walk(pid_t keeper, struct process **out)
+{
+	size_t n = process_walk(keeper, out);
+
+	for (size_t i = 0; i < n && signaller_own.ns; i++) {
+		struct process *p = &(*out)[i];
+
+		if (!p->is_marked)
+			p->is_marked =
+			    signaller_cgroup_ns(p->pid) == signaller_own.ns;
+	}
+	return n;
+}
+
 int
 signaller_decode(const void *p, size_t n, struct signaller_request *out)
 {
@@ -73,7 +123,8 @@ signaller_decode(const void *p, size_t n, struct signaller_request *out)
 	if (n != sizeof(r))
 		return -EPROTO;
 	memcpy(&r, p, sizeof(r));
-	if (r.kind > SIGNALLER_ALL || r.leader <= 1 || r.group < 0 ||
+	if (r.kind > SIGNALLER_SCOPE || r.leader <= 1 || r.group < 0 ||
+	    (r.kind == SIGNALLER_SCOPE ? r.n_signals : r.ns) ||
 	    (r.group && r.kind != SIGNALLER_GROUP) ||
 	    r.n_signals > SIGNALLER_SIGNALS_MAX)
 		return -EPROTO;
@@ -132,9 +183,13 @@ int
 signaller_deliver(const struct signaller_request *r, pid_t keeper)
 {
 	autofree struct process *v = NULL;
-	size_t n = process_walk(keeper, &v);
+	size_t n;
 	int n_meant = 0;
 
+	if (r->kind == SIGNALLER_SCOPE)
+		return signaller_scope(r->ns, keeper);
+	signaller_own.is_closed = true;
+	n = signaller_walk(keeper, &v);
 	if (r->kind == SIGNALLER_GROUP)
 		return signaller_deliver_group(r, v, n);
 	for (size_t i = 0; i < n; i++) {
@@ -190,6 +245,9 @@ signaller_run(int fd, pid_t keeper, const struct privilege_account *a)
 		answer = signaller_decode(raw, (size_t)n, &r);
 		if (answer == 0)
 			answer = signaller_deliver(&r, keeper);
+		/* Looking at namespaces of others is for that one case. */
+		if (!signaller_own.ns)
+			privilege_drop_look();
 	} while (true);
 }
 

@@ -18,7 +18,8 @@ struct privilege_account;
 enum signaller_kind {
 	SIGNALLER_GROUP,   /* the group if it is ours, else the leader's */
 	SIGNALLER_SESSION, /* the leader and its session id */
-	SIGNALLER_ALL      /* every descendant */
+	SIGNALLER_ALL,     /* every descendant */
+	SIGNALLER_SCOPE    /* first of all: see signaller_scope() */
 };
 
 #define SIGNALLER_SIGNALS_MAX 4
@@ -30,6 +31,7 @@ struct signaller_request {
 	int32_t group; /* of SIGNALLER_GROUP, else 0 */
 	uint32_t n_signals;
 	int32_t signals[SIGNALLER_SIGNALS_MAX]; /* the rest is 0 */
+	uint64_t ns;                            /* of SIGNALLER_SCOPE, else 0 */
 };
 
 struct signaller {
@@ -67,5 +69,15 @@ bool signaller_is_gone(const struct signaller *s);
  */
 int signaller_decode(const void *p, size_t n, struct signaller_request *out);
 int signaller_deliver(const struct signaller_request *r, pid_t keeper);
+
+/*
+ * The session of KEEPER was started in a sandbox: orphans there go to the
+ * sandbox's first process, so from now on whatever has the cgroup namespace of
+ * that inode, which is the session's alone, counts as a descendant. Once, and
+ * before any signal, so that who takes the keeper over cannot; NS 0 says that
+ * there is no sandbox. 0, -EINVAL for the keeper's own one, or -EPERM when it is
+ * too late.
+ */
+int signaller_scope(uint64_t ns, pid_t keeper);
 
 #endif

@@ -29,6 +29,7 @@ static const char *const frame_names[256] = {
 	[FRAME_TAKE] = "TAKE",
 	[FRAME_SCREEN] = "SCREEN",
 	[FRAME_WHO] = "WHO",
+	[FRAME_ENTER] = "ENTER",
 	[FRAME_HELLO] = "HELLO",
 	[FRAME_STARTED] = "STARTED",
 	[FRAME_FAILED] = "FAILED",

@@ -117,6 +117,11 @@ enum frame_type {
 	 */
 	FRAME_WHO,
 	/* 2: nothing: FRAME_VIEWER_STATS, changed or not */
+	FRAME_ENTER = 0x50,
+	/*
+	 * struct wire_entry; descriptor: a pidfd of a process in the sandbox.
+	 * Before LAUNCH, whose process then is started inside
+	 */
 
 	/* Keeper link, keeper to manager. */
 	FRAME_HELLO = 0x60,

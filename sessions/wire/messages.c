@@ -213,6 +213,39 @@ wire_launch_release(struct wire_launch *m)
 }
 
 void
+wire_entry_encode(struct buf *b, const struct wire_entry *m)
+{
+	buf_put_u32(b, m->ns_flags);
+	buf_put_u64(b, m->pids_max);
+	buf_put_str(b, m->oom_path);
+	buf_put_strv(b, m->cgroups);
+}
+
+int
+wire_entry_decode(const void *p, size_t n, struct wire_entry *out)
+{
+	struct reader r = reader_over(p, n);
+
+	*out = (struct wire_entry){ .ns_flags = reader_u32(&r) };
+	out->pids_max = reader_u64(&r);
+	out->oom_path = reader_str(&r, WIRE_PATH_MAX);
+	out->cgroups = reader_strv(&r, WIRE_CGROUPS_MAX, WIRE_PATH_MAX);
+	if (!reader_done(&r)) {
+		wire_entry_release(out);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+void
+wire_entry_release(struct wire_entry *m)
+{
+	free(m->oom_path);
+	strv_free(m->cgroups);
+	*m = (struct wire_entry){ 0 };
+}
+
+void
 wire_viewer_encode(struct buf *b, const struct wire_viewer *m, uint32_t version)
 {
 	buf_put_u64(b, m->attachment);

@@ -107,6 +107,16 @@ struct wire_launch {
 	char term[WIRE_TERM_MAX]; /* TERM of the process, "" without a PTY */
 };
 
+#define WIRE_CGROUPS_MAX 8
+
+/* How a process gets into a sandbox; ids are those of FRAME_LAUNCH. */
+struct wire_entry {
+	uint32_t ns_flags; /* CLONE_NEW* that are joined */
+	uint64_t pids_max; /* RLIMIT_NPROC, 0: as it is */
+	char *oom_path;    /* counts out-of-memory kills, or "" */
+	char **cgroups;    /* files that take its pid, absolute */
+};
+
 enum wire_resize {
 	RESIZE_LATEST,
 	RESIZE_SMALLEST,
@@ -268,6 +278,9 @@ int wire_exit_decode(const void *p, size_t n, struct wire_exit *out);
 void wire_launch_encode(struct buf *b, const struct wire_launch *m);
 int wire_launch_decode(const void *p, size_t n, struct wire_launch *out);
 void wire_launch_release(struct wire_launch *m);
+void wire_entry_encode(struct buf *b, const struct wire_entry *m);
+int wire_entry_decode(const void *p, size_t n, struct wire_entry *out);
+void wire_entry_release(struct wire_entry *m);
 void wire_viewer_encode(
     struct buf *b, const struct wire_viewer *m, uint32_t version);
 int wire_viewer_decode(

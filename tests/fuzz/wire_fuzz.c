@@ -65,6 +65,7 @@ WIRE_OWNING(settings)
 WIRE_PLAIN(forward)
 WIRE_PLAIN(listen)
 WIRE_PLAIN(forward_end)
+WIRE_OWNING(entry)
 
 /* A new message is a row at the end: the corpus counts on the order. */
 static const struct wire_row {
@@ -104,6 +105,8 @@ static const struct wire_row {
 	    sizeof(struct wire_listen) },
 	{ fuzz_forward_end_decode, fuzz_forward_end_encode, NULL,
 	    sizeof(struct wire_forward_end) },
+	{ fuzz_entry_decode, fuzz_entry_encode, fuzz_entry_release,
+	    sizeof(struct wire_entry) },
 };
 
 /* Decodes P of N bytes, encodes it and compares. */

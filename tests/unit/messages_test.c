@@ -47,6 +47,10 @@ static const char golden_left_1[] = "000000000000002a01020304050607080000"
 
 static const char golden_take[] = "000000020000000000000009";
 
+static const char golden_entry[] =
+    "7c0200000000000000000064000000042f6f6f6d00000002000000022f610000"
+    "00022f62";
+
 static const char golden_stats[] =
     "01020304050607080000000000000002000000780000002800000000"
     "00000003000000000000000400000005";
@@ -148,6 +152,9 @@ static const struct wire_viewer in_viewer = { .attachment = 42,
 	.identity = s_alice };
 static const struct wire_left in_left = { 42, 0x0102030405060708, 3, 4, 5 };
 static const struct wire_take in_take = { 2, 9 };
+static char s_group_a[] = "/a", s_group_b[] = "/b", s_oom[] = "/oom";
+static char *in_groups[] = { s_group_a, s_group_b, NULL };
+static const struct wire_entry in_entry = { 0x7c020000, 100, s_oom, in_groups };
 static const struct wire_auth in_auth = { .method = AUTH_KEY_PROVEN,
 	.user = "box+a",
 	.key_type = "ssh-ed25519",
@@ -245,6 +252,12 @@ encode_left_1(struct buf *b)
 }
 
 static void
+encode_entry(struct buf *b)
+{
+	wire_entry_encode(b, &in_entry);
+}
+
+static void
 encode_take(struct buf *b)
 {
 	wire_take_encode(b, &in_take);
@@ -326,6 +339,7 @@ RECODE(exit, (void)0)
 RECODE(size, (void)0)
 RECODE(launch, wire_launch_release(&m))
 RECODE(take, (void)0)
+RECODE(entry, wire_entry_release(&m))
 RECODE(stats, (void)0)
 RECODE(exited, (void)0)
 RECODE(hello, (void)0)
@@ -368,6 +382,7 @@ static const struct payload {
 	{ golden_left, encode_left, recode_left_2 },
 	{ golden_left_1, encode_left_1, recode_left_1 },
 	{ golden_take, encode_take, recode_take },
+	{ golden_entry, encode_entry, recode_entry },
 	{ golden_stats, encode_stats, recode_stats },
 	{ golden_exited, encode_exited, recode_exited },
 	{ golden_hello, encode_hello, recode_hello },
@@ -639,6 +654,7 @@ frame_numbers_never_change(void **state)
 		{ FRAME_TAKE, 0x4a, "TAKE" },
 		{ FRAME_SCREEN, 0x4b, "SCREEN" },
 		{ FRAME_WHO, 0x4c, "WHO" },
+		{ FRAME_ENTER, 0x50, "ENTER" },
 		{ FRAME_HELLO, 0x60, "HELLO" },
 		{ FRAME_STARTED, 0x61, "STARTED" },
 		{ FRAME_FAILED, 0x62, "FAILED" },

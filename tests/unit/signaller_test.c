@@ -4,9 +4,12 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +102,7 @@ signaller_decode_takes_only_what_makes_sense(void **state)
 	} while (0)
 	REFUSED(kind, SIGNALLER_ALL + 1);
 	REFUSED(kind, SIGNALLER_ALL); /* with a group */
+	REFUSED(ns, 7);               /* of a scope only */
 	REFUSED(leader, 1);
 	REFUSED(leader, 0);
 	REFUSED(leader, -5);
@@ -110,6 +114,70 @@ signaller_decode_takes_only_what_makes_sense(void **state)
 	REFUSED(signals[1], NSIG);
 #undef REFUSED
 	assert_memory_equal(&out, &good, sizeof(good));
+}
+
+/* A child in a cgroup namespace of its own; 0 where there are none. */
+static pid_t
+sleeper_apart(uint64_t *ns_out)
+{
+	char path[64];
+	struct stat st;
+	int p[2];
+	pid_t pid;
+	char ok = 0;
+
+	assert_int_equal(pipe(p), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		ok = unshare(CLONE_NEWUSER | CLONE_NEWCGROUP) == 0;
+		if (write(p[1], &ok, 1) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(p[0], &ok, 1), 1);
+	close(p[0]);
+	close(p[1]);
+	snprintf(path, sizeof(path), "/proc/%d/ns/cgroup", (int)pid);
+	if (ok && stat(path, &st) == 0) {
+		*ns_out = st.st_ino;
+		return pid;
+	}
+	end(pid);
+	return 0;
+}
+
+/* First: what it learns once stays for the process. */
+static void
+signaller_reaches_who_has_the_namespace_of_the_session(void **state)
+{
+	uint64_t ns = 0;
+	pid_t keeper = sleeper(true), orphan = sleeper_apart(&ns);
+	pid_t stranger = sleeper(true);
+	struct signaller_request r = {
+		.kind = SIGNALLER_SCOPE,
+		.leader = keeper,
+		.ns = ns,
+	};
+
+	(void)state;
+	if (orphan > 0) {
+		assert_int_equal(signaller_deliver(&r, keeper), 0);
+		/* Once: who takes the keeper over cannot name another. */
+		assert_int_equal(signaller_deliver(&r, keeper), -EPERM);
+		r = (struct signaller_request){
+			.kind = SIGNALLER_ALL,
+			.leader = keeper,
+			.n_signals = 1,
+			.signals = { SIGTERM },
+		};
+		assert_int_equal(signaller_deliver(&r, keeper), 1);
+		assert_int_equal(ended_by(orphan, DEADLINE_MS), SIGTERM);
+	}
+	assert_int_equal(ended_by(stranger, 100), 0);
+	end(keeper);
+	end(stranger);
 }
 
 static void
@@ -231,6 +299,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+		    signaller_reaches_who_has_the_namespace_of_the_session),
 		cmocka_unit_test(signaller_decode_takes_only_what_makes_sense),
 		cmocka_unit_test(
 		    signaller_delivers_to_descendants_of_the_keeper_only),
