@@ -10,6 +10,10 @@
 	" s.created_ms, s.started_ms, s.exited_ms, s.bytes_out, s.bytes_in" \
 	" FROM session s JOIN sandbox b ON b.id = s.sandbox_id "
 
+#define SANDBOX_COLUMNS                                                 \
+	"SELECT id, name, provider, state, created_ms, last_active_ms," \
+	" template, detail, changed_ms FROM sandbox "
+
 #define SESSION_IS_LIVE "status IN ('creating', 'running')"
 
 /* Who was attached to :session_id first: a private process has nobody else. */
@@ -36,14 +40,24 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 	    " coalesce((SELECT seq FROM sqlite_sequence"
 	    " WHERE name = 'recording'), 0)" },
 
-	[SANDBOX_GET] = { "sandbox_get",
-	    "SELECT id, name, provider, state, created_ms, last_active_ms"
-	    " FROM sandbox WHERE name = :name" },
+	[SANDBOX_GET] = { "sandbox_get", SANDBOX_COLUMNS "WHERE name = :name" },
+	[SANDBOX_EACH] = { "sandbox_each", SANDBOX_COLUMNS "ORDER BY name" },
+	/* A name that was removed may be used again. */
 	[SANDBOX_INSERT] = { "sandbox_insert",
 	    "INSERT INTO sandbox"
-	    " (name, provider, state, created_ms, last_active_ms)"
-	    " VALUES (:name, :provider, :state, :created_ms,"
-	    " :last_active_ms)" },
+	    " (name, provider, template, state, created_ms, last_active_ms,"
+	    " changed_ms)"
+	    " VALUES (:name, :provider, :template, :state, :created_ms,"
+	    " :last_active_ms, :created_ms)"
+	    " ON CONFLICT (name) DO UPDATE SET provider = excluded.provider,"
+	    " template = excluded.template, state = excluded.state,"
+	    " created_ms = excluded.created_ms, detail = NULL,"
+	    " last_active_ms = excluded.last_active_ms,"
+	    " changed_ms = excluded.changed_ms"
+	    " WHERE sandbox.state = 'gone'" },
+	[SANDBOX_STATE] = { "sandbox_state",
+	    "UPDATE sandbox SET state = :state, detail = :detail,"
+	    " changed_ms = :now_ms WHERE id = :id" },
 	[SANDBOX_TOUCH] = { "sandbox_touch",
 	    "UPDATE sandbox"
 	    " SET last_active_ms = max(last_active_ms, :now_ms)"

@@ -62,19 +62,29 @@ struct store_sandbox {
 	int64_t id;
 	char name[STORE_NAME_MAX];
 	char provider[32];
-	char state[16]; /* pending, running, suspended, failed, gone */
-	int64_t created_ms, last_active_ms;
+	char template[STORE_NAME_MAX];
+	char state[16];   /* pending, running, suspended, failed, gone */
+	char detail[256]; /* why it failed, which limits are missing; or "" */
+	int64_t created_ms, last_active_ms, changed_ms;
 };
 
 /* -ENOENT when there is none of that name. */
 int store_sandbox_get(
     struct store *s, const char *name, struct store_sandbox *out);
 
+/* All, by name; FN returns false to stop. The row is the store's. */
+void store_sandbox_each(struct store *s,
+    bool (*fn)(const struct store_sandbox *r, void *arg), void *arg);
+
 /*
- * Makes the row at once and fills in OUT->id. -EEXIST if the name is taken,
- * -EBUSY when the database stayed locked for 5 s (the one place that waits).
+ * Makes the row at once, over that of one that is gone, and fills in IO->id.
+ * -EEXIST if the name is taken, -EBUSY when the database stayed locked for 5 s (the one place that waits).
  */
 int store_sandbox_insert(struct store *s, struct store_sandbox *io);
+
+/* Queued; DETAIL may be NULL. */
+void store_sandbox_state(struct store *s, int64_t id, const char *state,
+    const char *detail, int64_t now_ms);
 
 /* Queued. */
 void store_sandbox_touch(struct store *s, int64_t id, int64_t now_ms);
