@@ -13,22 +13,25 @@ Q         := $(if $(V),,@)
 
 DIRS := base conf store screen sandbox sessions/wire sessions/keeper \
 	sessions/manager sshd/listener sshd/connection cli
-PROGRAMS := berthd berth-sshd berth-session berth
+PROGRAMS := berthd berth-sshd berth-session berth-sandbox berth
 
 main_berthd        := sshd/listener
 main_berth-sshd    := sshd/connection
 main_berth-session := sessions/keeper
+main_berth-sandbox := sandbox
 main_berth         := cli
 
 dirs_berthd        := sshd/listener sessions/manager sandbox store conf \
 	sessions/wire base
 dirs_berth-sshd    := sshd/connection sessions/wire base
 dirs_berth-session := sessions/keeper sessions/wire screen base
+dirs_berth-sandbox := sandbox base
 dirs_berth         := cli conf sessions/keeper sessions/wire screen base
 
 pkgs_berthd        := libevent_core sqlite3 inih jansson libsodium
 pkgs_berth-sshd    := libssh libevent_core
 pkgs_berth-session := libevent_core libutf8proc
+pkgs_berth-sandbox := libevent_core
 pkgs_berth         := jansson inih libutf8proc
 ALL_PKGS := libssh $(pkgs_berthd) libutf8proc cmocka
 # Only what tests and numbers compare with; without it all else still builds.

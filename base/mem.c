@@ -73,6 +73,22 @@ xasprintf(const char *fmt, ...)
 	return mem_check(n < 0 ? NULL : s);
 }
 
+char **
+strv_copy(char *const *v)
+{
+	size_t n = 0;
+	char **copy;
+
+	if (!v)
+		return NULL;
+	while (v[n])
+		n++;
+	copy = xcalloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; i < n; i++)
+		copy[i] = xstrdup(v[i]);
+	return copy;
+}
+
 void
 strv_free(char **v)
 {

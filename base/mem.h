@@ -23,6 +23,9 @@ void *xmemdup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...)
     __attribute__((format(printf, 1, 2), returns_nonnull));
 
+/* A copy of the NULL-terminated vector V for strv_free(); NULL of NULL. */
+char **strv_copy(char *const *v);
+
 /* Frees a NULL-terminated vector of strings that were allocated one by one. */
 void strv_free(char **v);
 

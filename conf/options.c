@@ -157,7 +157,7 @@ static const struct option options_table[] = {
 	"no", NULL, "no, yes",
 	"Accept FIDO keys although the presence of their user is not checked." },
 { "access", "default_template", OPTION_TEXT,
-	FIELD(access.default_template), 0, 0, "local", NULL, "local",
+	FIELD(access.default_template), 0, 0, "local", NULL, "auto, native, local",
 	"What a new sandbox is made from." },
 
 { "sandbox", "dir", OPTION_PATH, FIELD(sandbox.dir), 0, 0,

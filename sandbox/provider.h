@@ -1,8 +1,9 @@
 /*
  * What a sandbox is to the rest of berth: a provider is one struct with a name,
- * a mask of capabilities and functions. `local` is the only one so far; the
- * registry refuses duplicates and an unknown name is an error that lists what
- * there is. Called by the manager only; nothing here blocks.
+ * a mask of capabilities and functions. The registry refuses duplicates, and an
+ * unknown name is an error that lists what there is. A provider works in two
+ * processes: what may take time runs in berth-sandbox, one process a job (see
+ * job.h); what is asked often and answered at once runs in berthd.
  */
 #ifndef SANDBOX_PROVIDER_H
 #define SANDBOX_PROVIDER_H
@@ -16,6 +17,14 @@ struct conf;
 struct err;
 struct event_base;
 
+#define SANDBOX_NAME_SIZE     64 /* longest name and a NUL */
+#define SANDBOX_PATH_MAX      1024
+#define SANDBOX_CGROUPS_MAX   4
+#define SANDBOX_MISSING_MAX   128
+#define SANDBOX_CPU_MAX       100000 /* percent of one processor */
+#define SANDBOX_TMP_BYTES     (512ULL << 20)
+#define SANDBOX_PIDS_FALLBACK 4096
+
 enum sandbox_phase {
 	SANDBOX_PENDING,
 	SANDBOX_RUNNING,
@@ -24,12 +33,15 @@ enum sandbox_phase {
 	SANDBOX_GONE
 };
 
-/* "pending", "running", ...: as in sandbox.state. */
+/* "pending", "running", ...: as in sandbox.state; and back, or -EINVAL. */
 const char *sandbox_phase_name(enum sandbox_phase p);
+int sandbox_phase_parse(const char *s, enum sandbox_phase *out);
 
 enum sandbox_capability {
 	SANDBOX_CAP_EXEC = 1u << 0,
-	SANDBOX_CAP_PORT_FORWARD = 1u << 1
+	SANDBOX_CAP_PORT_FORWARD = 1u << 1,
+	SANDBOX_CAP_METRICS = 1u << 2,
+	SANDBOX_CAP_SNAPSHOT = 1u << 3
 };
 
 /* A connection or a listener that a provider is making. */
@@ -48,45 +60,121 @@ typedef void (*sandbox_socket_fn)(int fd, const char *why, void *arg);
 /* No call takes longer, whatever names and networks do. */
 #define SANDBOX_CALL_MS 10000
 
-/* Where a socket of the sandbox NAME leads to, or listens. */
+/* Where a socket of a sandbox leads to, or listens. */
 struct sandbox_socket {
 	struct event_base *base;
-	const char *name;
 	const char *host; /* a name or an address; for listen an address */
 	uint16_t port;    /* for listen: 0 = any */
 };
 
+enum sandbox_network {
+	SANDBOX_NET_LOOPBACK, /* of its own, with nothing but lo */
+	SANDBOX_NET_HOST,
+	SANDBOX_NET_NONE /* of its own, and lo is down */
+};
+
+/* Which sandbox, and what it is made of: all that a provider is told. */
+struct sandbox_spec {
+	char name[SANDBOX_NAME_SIZE];
+	char provider[32];
+	char dir[900]; /* where workspaces are: absolute */
+	char user[64], shell[256], sftp_server[256];
+	uid_t uid; /* of everything that runs in it; never 0 */
+	gid_t gid;
+	bool must_setuid;              /* berthd is root and uid is not */
+	char rootfs[SANDBOX_PATH_MAX]; /* "": the system of this host */
+	uint32_t network;              /* enum sandbox_network */
+	uint32_t cpu_percent;          /* of one processor; 0: no limit */
+	uint64_t memory_bytes;         /* 0: no limit */
+	uint64_t pids_max;             /* 0: no limit */
+};
+
+/* What came of a provisioning. */
+struct sandbox_made {
+	/* Limits of the spec that nobody enforces here: "memory, cpu", or "". */
+	char missing[SANDBOX_MISSING_MAX];
+};
+
+/* How a new process gets into the sandbox; nothing to do if pidfd is -1. */
+struct sandbox_entry {
+	int pidfd;          /* of a process inside, owned; or -1 */
+	uint32_t ns_flags;  /* CLONE_NEW* to join */
+	uint64_t pids_max;  /* RLIMIT_NPROC, 0: as it is */
+	char oom_path[512]; /* counts out-of-memory kills, or "" */
+	/* Files that take the pid of who joins, "" for none. */
+	char cgroups[SANDBOX_CGROUPS_MAX][512];
+};
+
 /* Where and as whom a process of the sandbox runs. */
 struct sandbox_place {
-	char workspace[1024]; /* absolute; cwd and HOME */
+	char workspace[SANDBOX_PATH_MAX]; /* absolute there; cwd and HOME */
 	char user[64], shell[256];
 	char sftp_server[256]; /* absolute path; it may be missing */
 	bool has_sftp_server;
 	uid_t uid;
 	gid_t gid;
 	bool must_setuid; /* the keeper becomes uid/gid before exec */
+	struct sandbox_entry entry;
+};
+
+/* What a sandbox uses; what nobody counts is -1. */
+struct sandbox_metrics {
+	int64_t cpu_us; /* since it was made */
+	int64_t memory_bytes, memory_peak_bytes;
+	int64_t processes;
+	int64_t net_rx_bytes, net_tx_bytes;
+	int64_t disk_bytes; /* of the workspace */
+	int64_t oom_kills;
 };
 
 struct sandbox_provider {
 	const char *name;
 	const char *description;
-	unsigned
-	    capabilities; /* SANDBOX_CAP_*; each equals a non-NULL function */
+	/* SANDBOX_CAP_*; each equals a non-NULL function. */
+	unsigned capabilities;
 
-	/* Reads what it needs of C once; 0 or a negative errno. */
-	int (*init)(const struct conf *c, struct err *e);
+	/* provision() never waits for anything: berthd calls it itself. */
+	bool is_quick;
 
-	/* Makes the sandbox NAME if it is not there. Idempotent. */
-	int (*provision)(const char *name, struct err *e);
+	/* teardown() and halt() end the processes of the sandbox. */
+	bool is_contained;
 
-	/* Removes it. Idempotent: already gone is success. */
-	int (*teardown)(const char *name, struct err *e);
+	/* ---- in berth-sandbox ------------------------------------------ */
+
+	/*
+	 * Makes the sandbox if it is not there. Idempotent. Until it returns 0
+	 * nobody is let in, so limits are in force before anything runs.
+	 */
+	int (*provision)(const struct sandbox_spec *s, struct sandbox_made *out,
+	    struct err *e);
+
+	/* Removes it and its workspace. Already gone is success. */
+	int (*teardown)(const struct sandbox_spec *s, struct err *e);
+
+	/* Ends what runs and keeps the workspace. Already so is success. */
+	int (*halt)(const struct sandbox_spec *s, struct err *e);
+
+	/* SANDBOX_CAP_SNAPSHOT: the workspace as a zstd tar into OUT_FD. */
+	int (*snapshot)(
+	    const struct sandbox_spec *s, int out_fd, struct err *e);
+
+	/* ---- in berthd ------------------------------------------------- */
 
 	/* The phase now; never an error for an unknown one (SANDBOX_GONE). */
-	enum sandbox_phase (*status)(const char *name);
+	enum sandbox_phase (*status)(const struct sandbox_spec *s);
 
-	/* SANDBOX_CAP_EXEC: how to run a process there. */
-	int (*exec)(const char *name, struct sandbox_place *out, struct err *e);
+	/*
+	 * A descriptor (owned by the caller) that becomes readable when the
+	 * sandbox is lost, or -1: then status() has to be asked.
+	 */
+	int (*watch)(const struct sandbox_spec *s);
+
+	/*
+	 * SANDBOX_CAP_EXEC: how to run a process there. The caller closes the
+	 * pidfd in it.
+	 */
+	int (*exec)(const struct sandbox_spec *s, struct sandbox_place *out,
+	    struct err *e);
 
 	/*
 	 * SANDBOX_CAP_PORT_FORWARD: a socket inside the network of the sandbox,
@@ -94,10 +182,14 @@ struct sandbox_provider {
 	 * points at is copied. Never NULL, never blocks, never calls FN before
 	 * it returns.
 	 */
-	struct sandbox_call *(*dial)(
+	struct sandbox_call *(*dial)(const struct sandbox_spec *spec,
 	    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
-	struct sandbox_call *(*listen)(
+	struct sandbox_call *(*listen)(const struct sandbox_spec *spec,
 	    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
+
+	/* SANDBOX_CAP_METRICS. */
+	int (*metrics)(const struct sandbox_spec *s,
+	    struct sandbox_metrics *out, struct err *e);
 };
 
 /* -EEXIST for a duplicate name, -EINVAL if mask and functions disagree. */
@@ -108,10 +200,34 @@ int sandbox_register(const struct sandbox_provider *p, struct err *e);
  */
 const struct sandbox_provider *sandbox_find(const char *name, struct err *e);
 
-/* Registers what is built in and initialises each; once at start. */
-int sandbox_init(const struct conf *c, struct err *e);
+/* All of them, in order of registration. */
+const struct sandbox_provider *const *sandbox_all(size_t *n_out);
+
+/*
+ * 0 if P has CAPABILITY (one bit), else -EOPNOTSUPP with the sentence that says
+ * so: that is everybody's answer to an operation which a provider lacks.
+ */
+int sandbox_require(
+    const struct sandbox_provider *p, unsigned capability, struct err *e);
+
+/* The names of the bits in MASK, "exec, metrics", into OUT. */
+void sandbox_capability_names(unsigned mask, char *out, size_t size);
+
+/* Registers what is built in; both programs, once. */
+int sandbox_init(struct err *e);
 
 /* `[A-Za-z0-9][A-Za-z0-9._-]{0,62}`, and not `admin` or `exec`. */
 bool sandbox_name_is_valid(const char *name);
+
+/* -EINVAL with a printable sentence unless NAME is a name. */
+int sandbox_check_name(const char *name, struct err *e);
+
+/*
+ * Fills the fields of OUT that the configuration decides alike for all: places
+ * and the user. Looks accounts up. -ENOENT for an unknown sandbox.user, -EPERM
+ * for uid 0.
+ */
+int sandbox_spec_init(
+    struct sandbox_spec *out, const struct conf *c, struct err *e);
 
 #endif

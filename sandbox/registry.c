@@ -1,7 +1,7 @@
 /*
  * The registry of providers and the rule for sandbox names; see provider.h. A
  * provider is checked when it registers, so that nobody later meets a missing
- * function behind a promised capability. Lives in berthd.
+ * function behind a promised capability. Lives in berthd and berth-sandbox.
  */
 #include <assert.h>
 #include <errno.h>
@@ -12,10 +12,10 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "sandbox/local.h"
+#include "sandbox/native.h"
 #include "sandbox/provider.h"
 
 #define SANDBOX_PROVIDERS_MAX 16
-#define SANDBOX_NAME_MAX      63
 
 static const struct sandbox_provider *registry[SANDBOX_PROVIDERS_MAX];
 static size_t registry_len;
@@ -28,14 +28,38 @@ static const char *const registry_phases[] = {
 	[SANDBOX_GONE] = "gone",
 };
 
+static const struct {
+	unsigned bit;
+	const char *name, *sentence;
+} registry_capabilities[] = {
+	{ SANDBOX_CAP_EXEC, "exec", "run processes in a sandbox" },
+	{ SANDBOX_CAP_PORT_FORWARD, "port-forward",
+	    "forward ports of a sandbox" },
+	{ SANDBOX_CAP_METRICS, "metrics", "measure a sandbox" },
+	{ SANDBOX_CAP_SNAPSHOT, "snapshot", "make a snapshot of a sandbox" },
+};
+
 static const struct sandbox_provider *(*const registry_built_in[])(void) = {
 	sandbox_local,
+	sandbox_native,
 };
 
 const char *
 sandbox_phase_name(enum sandbox_phase p)
 {
 	return registry_phases[p];
+}
+
+int
+sandbox_phase_parse(const char *s, enum sandbox_phase *out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(registry_phases); i++) {
+		if (strcmp(s, registry_phases[i]) == 0) {
+			*out = (enum sandbox_phase)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
 }
 
 bool
@@ -46,9 +70,9 @@ sandbox_name_is_valid(const char *name)
 	static const char rest[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				   "abcdefghijklmnopqrstuvwxyz0123456789._-";
 	static const char *const reserved[] = { "admin", "exec" };
-	size_t n = strnlen(name, SANDBOX_NAME_MAX + 1);
+	size_t n = strnlen(name, SANDBOX_NAME_SIZE);
 
-	if (n == 0 || n > SANDBOX_NAME_MAX || !strchr(first, name[0]) ||
+	if (n == 0 || n >= SANDBOX_NAME_SIZE || !strchr(first, name[0]) ||
 	    strspn(name, rest) != n)
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
@@ -56,6 +80,17 @@ sandbox_name_is_valid(const char *name)
 			return false;
 	}
 	return true;
+}
+
+int
+sandbox_check_name(const char *name, struct err *e)
+{
+	char shown[160];
+
+	if (sandbox_name_is_valid(name))
+		return 0;
+	text_escape(name, strlen(name), shown, sizeof(shown));
+	return err_set(e, -EINVAL, "\"%s\" is not a name for a sandbox", shown);
 }
 
 static const struct sandbox_provider *
@@ -72,11 +107,13 @@ registry_lookup(const char *name)
 static bool
 registry_is_consistent(const struct sandbox_provider *p)
 {
-	unsigned have = (p->exec ? SANDBOX_CAP_EXEC : 0) |
-			(p->dial ? SANDBOX_CAP_PORT_FORWARD : 0);
+	unsigned have = (p->exec ? SANDBOX_CAP_EXEC : 0U) |
+			(p->dial ? SANDBOX_CAP_PORT_FORWARD : 0U) |
+			(p->metrics ? SANDBOX_CAP_METRICS : 0U) |
+			(p->snapshot ? SANDBOX_CAP_SNAPSHOT : 0U);
 
-	return p->name && *p->name && p->description && p->init &&
-	       p->provision && p->teardown && p->status &&
+	return p->name && *p->name && p->description && p->provision &&
+	       p->teardown && p->halt && p->status && p->watch &&
 	       !p->dial == !p->listen && p->capabilities == have;
 }
 
@@ -116,8 +153,44 @@ sandbox_find(const char *name, struct err *e)
 	return NULL;
 }
 
+const struct sandbox_provider *const *
+sandbox_all(size_t *n_out)
+{
+	*n_out = registry_len;
+	return registry;
+}
+
 int
-sandbox_init(const struct conf *c, struct err *e)
+sandbox_require(
+    const struct sandbox_provider *p, unsigned capability, struct err *e)
+{
+	const char *what = "do that";
+
+	if (p->capabilities & capability)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(registry_capabilities); i++) {
+		if (registry_capabilities[i].bit == capability)
+			what = registry_capabilities[i].sentence;
+	}
+	return err_set(e, -EOPNOTSUPP, "unsupported: provider %s cannot %s",
+	    p->name, what);
+}
+
+void
+sandbox_capability_names(unsigned mask, char *out, size_t size)
+{
+	size_t n = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(registry_capabilities); i++) {
+		if (n < size && (mask & registry_capabilities[i].bit))
+			n += (size_t)snprintf(out + n, size - n, "%s%s",
+			    n ? ", " : "", registry_capabilities[i].name);
+	}
+}
+
+int
+sandbox_init(struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(registry_built_in); i++) {
 		const struct sandbox_provider *p = registry_built_in[i]();
@@ -125,13 +198,6 @@ sandbox_init(const struct conf *c, struct err *e)
 
 		if (rc < 0)
 			return rc;
-	}
-	for (size_t i = 0; i < registry_len; i++) {
-		int rc = registry[i]->init(c, e);
-
-		if (rc < 0)
-			return err_wrap(
-			    e, rc, "provider %s", registry[i]->name);
 	}
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "conf/conf.h"
 #include "sessions/manager/session.h"
 #include "sessions/manager/sftp.h"
@@ -95,6 +96,41 @@ attach_note_new(struct request *r)
 	store_session_release(&last);
 }
 
+/*
+ * True if the sandbox of R is ready; else R waits for it, to go on with GO_ON,
+ * or is answered.
+ */
+static bool
+attach_box(struct request *r, void (*go_on)(struct request *r))
+{
+	enum manager_code code = MANAGER_FAILED;
+	struct err e = { .code = 0 };
+
+	r->go_on = go_on;
+	switch (box_want(r, NULL, &code, &e)) {
+	case BOX_READY:
+		return true;
+	case BOX_REFUSED:
+		request_fail(r, code, "%s", e.msg);
+		return false;
+	default:
+		return false;
+	}
+}
+
+static void
+attach_launch(struct request *r, const struct launch_spec *spec)
+{
+	struct session *s;
+	char why[256];
+	enum manager_code code = launch_session(r->m, &r->who, spec, &s, why);
+
+	if (code == MANAGER_OK)
+		request_join(r, s);
+	else
+		request_fail(r, code, "%s", why);
+}
+
 void
 attach_begin(struct request *r)
 {
@@ -108,8 +144,6 @@ attach_begin(struct request *r)
 		.size = r->run.size,
 		.is_recorded = true,
 	};
-	enum manager_code code;
-	char why[256];
 
 	if (s) {
 		attach_note_joined(r, s);
@@ -122,29 +156,18 @@ attach_begin(struct request *r)
 		    r->sandbox, r->name);
 		return;
 	}
+	if (!attach_box(r, attach_begin))
+		return;
 	attach_note_new(r);
-	code = launch_session(r->m, &r->who, &spec, &s, why);
-	if (code == MANAGER_OK)
-		request_join(r, s);
-	else
-		request_fail(r, code, "%s", why);
+	attach_launch(r, &spec);
 }
 
 static void
 attach_copy_run(struct wire_run *out, const struct wire_run *run)
 {
-	size_t n = 0;
-
 	*out = *run;
 	out->command = run->command ? xstrdup(run->command) : NULL;
-	out->env = NULL;
-	while (run->env && run->env[n])
-		n++;
-	if (!run->env)
-		return;
-	out->env = xcalloc(n + 1, sizeof(*out->env));
-	for (size_t i = 0; i < n; i++)
-		out->env[i] = xstrdup(run->env[i]);
+	out->env = strv_copy(run->env);
 }
 
 struct request *
@@ -180,8 +203,10 @@ attach_peer_len(const char *ends)
 
 /* SSH_ORIGINAL_COMMAND for a key with command=, as OpenSSH sets it. */
 static char *
-attach_original(const struct request *r, const struct wire_run *run)
+attach_original(const struct request *r)
 {
+	const struct wire_run *run = &r->run;
+
 	if (!r->who.forced_command || run->kind == RUN_SHELL)
 		return NULL;
 	return xasprintf("SSH_ORIGINAL_COMMAND=%s",
@@ -207,14 +232,13 @@ attach_env_add(struct attach_env *env, char *pair)
 }
 
 static void
-attach_env_build(
-    struct attach_env *env, const struct request *r, const struct wire_run *run)
+attach_env_build(struct attach_env *env, const struct request *r)
 {
 	const char *ends = r->who.ssh_connection;
 	const char *own_port = strrchr(ends, ' ');
 
 	*env = (struct attach_env){ 0 };
-	attach_env_add(env, attach_original(r, run));
+	attach_env_add(env, attach_original(r));
 	if (!own_port)
 		return;
 	attach_env_add(env, xasprintf("SSH_CONNECTION=%s", ends));
@@ -229,46 +253,33 @@ attach_env_release(struct attach_env *env)
 		free(env->v[--env->n]);
 }
 
-static void
-attach_launch(struct request *r, const struct launch_spec *spec)
-{
-	struct session *s;
-	char why[256];
-	enum manager_code code = launch_session(r->m, &r->who, spec, &s, why);
-
-	if (code == MANAGER_OK)
-		request_join(r, s);
-	else
-		request_fail(r, code, "%s", why);
-}
-
 /* Without a user's shell, whose login files could print into the stream. */
 static void
-attach_sftp(struct request *r, const char *sandbox, const struct wire_run *run,
-    const struct sftp_args *args)
+attach_sftp(struct request *r, const struct sftp_args *args)
 {
 	struct attach_env env;
 	struct launch_spec spec = {
-		.sandbox = sandbox,
+		.sandbox = r->sandbox,
 		.name = "",
 		.flags = LAUNCH_BOUND | LAUNCH_LOG_STDERR,
 		.sftp_args = args->v,
-		.client_env = run->env,
+		.client_env = r->run.env,
 		.extra_env = env.v,
 	};
 
-	attach_env_build(&env, r, run);
+	attach_env_build(&env, r);
 	attach_launch(r, &spec);
 	attach_env_release(&env);
 }
 
 static void
-attach_run(struct request *r, const char *sandbox, const struct wire_run *run)
+attach_command(struct request *r)
 {
+	const struct wire_run *run = &r->run;
 	struct attach_env env;
 	bool is_shell = run->kind == RUN_SHELL && !r->who.forced_command;
 	struct launch_spec spec = {
-		.sandbox = sandbox,
+		.sandbox = r->sandbox,
 		.name = "",
 		.flags = LAUNCH_BOUND |
 			 (run->has_pty ? LAUNCH_PTY | LAUNCH_SSH_TTY : 0U) |
@@ -283,28 +294,30 @@ attach_run(struct request *r, const char *sandbox, const struct wire_run *run)
 		.is_recorded = run->has_pty || r->m->conf->recording.exec,
 	};
 
-	attach_env_build(&env, r, run);
+	attach_env_build(&env, r);
 	attach_launch(r, &spec);
 	attach_env_release(&env);
 }
 
-struct request *
-manager_run(struct manager *m, const struct principal *who, const char *sandbox,
-    const struct wire_run *run, manager_answer_fn fn, void *arg)
+/* ARGS are sftp-server's; NULL: what the client wants to run. */
+static void
+attach_plan(struct request *r, const struct sftp_args *args)
 {
-	struct request *r = request_new(m, who, fn, arg);
-	enum manager_code code;
+	if (args)
+		attach_sftp(r, args);
+	else
+		attach_command(r);
+}
+
+static void
+attach_run(struct request *r)
+{
 	struct sftp_args args;
+	enum manager_code code;
 	const char *why;
 	bool is_sftp;
 
-	r->wants_link = true;
-	r->viewer.flags = VIEWER_MAY_TYPE | VIEWER_REPLAY | VIEWER_FOLLOW |
-			  (run->has_pty ? VIEWER_TERMINAL : 0);
-	r->viewer.size = run->size;
-	if (!attach_may(r, sandbox, NULL))
-		return r;
-	code = sftp_plan(m->conf, who, run, &is_sftp, &args, &why);
+	code = sftp_plan(r->m->conf, &r->who, &r->run, &is_sftp, &args, &why);
 	if (code == MANAGER_NOT_FOUND)
 		request_fail(r, code, "%s", why);
 	else if (!attach_may_type(r))
@@ -312,14 +325,51 @@ manager_run(struct manager *m, const struct principal *who, const char *sandbox,
 		    "this key may only watch, not run commands");
 	else if (code != MANAGER_OK)
 		request_fail(r, code, "%s", why);
-	else if (is_sftp)
-		attach_sftp(r, sandbox, run, &args);
-	else if (run->has_pty && !who->may_pty)
+	else if (!is_sftp && r->run.has_pty && !r->who.may_pty)
 		request_fail(r, MANAGER_REFUSED, "this key may have no PTY");
-	else
-		attach_run(r, sandbox, run);
+	else if (attach_box(r, attach_run))
+		attach_plan(r, is_sftp ? &args : NULL);
 	sftp_args_release(&args);
+}
+
+struct request *
+manager_run(struct manager *m, const struct principal *who, const char *sandbox,
+    const struct wire_run *run, manager_answer_fn fn, void *arg)
+{
+	struct request *r = request_new(m, who, fn, arg);
+
+	r->wants_link = true;
+	r->viewer.flags = VIEWER_MAY_TYPE | VIEWER_REPLAY | VIEWER_FOLLOW |
+			  (run->has_pty ? VIEWER_TERMINAL : 0);
+	r->viewer.size = run->size;
+	attach_copy_run(&r->run, run);
+	if (attach_may(r, sandbox, NULL))
+		attach_run(r);
 	return r;
+}
+
+static void
+attach_create(struct request *r)
+{
+	struct launch_spec launch = {
+		.sandbox = r->sandbox,
+		.name = r->name,
+		.flags = (r->spec.is_pty ? LAUNCH_PTY : 0) |
+			 (r->spec.argv ? 0 : LAUNCH_LOGIN),
+		.argv = r->spec.argv,
+		.extra_env = r->spec.env,
+		.cwd = r->spec.cwd,
+		.is_recorded = true,
+	};
+
+	/* Again, for others may have been here while this one waited. */
+	if (session_by_name(r->m, r->sandbox, r->name)) {
+		request_fail(r, MANAGER_CONFLICT, "%s+%s is already running",
+		    r->sandbox, r->name);
+		return;
+	}
+	if (attach_box(r, attach_create))
+		attach_launch(r, &launch);
 }
 
 struct request *
@@ -328,19 +378,6 @@ manager_create(struct manager *m, const struct principal *who,
 {
 	struct request *r = request_new(m, who, fn, arg);
 	const char *name = spec->name ? spec->name : "default";
-	struct launch_spec launch = {
-		.sandbox = spec->sandbox,
-		.name = name,
-		.flags = (spec->is_pty ? LAUNCH_PTY : 0) |
-			 (spec->argv ? 0 : LAUNCH_LOGIN),
-		.argv = spec->argv,
-		.extra_env = spec->env,
-		.cwd = spec->cwd,
-		.is_recorded = true,
-	};
-	struct session *s;
-	enum manager_code code;
-	char why[256];
 
 	if (!attach_may(r, spec->sandbox, name))
 		return r;
@@ -348,16 +385,11 @@ manager_create(struct manager *m, const struct principal *who,
 		request_fail(r, MANAGER_REFUSED, "this key may only watch");
 		return r;
 	}
-	if (session_by_name(m, spec->sandbox, name)) {
-		request_fail(r, MANAGER_CONFLICT, "%s+%s is already running",
-		    spec->sandbox, name);
-		return r;
-	}
-	code = launch_session(m, who, &launch, &s, why);
-	if (code == MANAGER_OK)
-		request_join(r, s);
-	else
-		request_fail(r, code, "%s", why);
+	r->spec.is_pty = spec->is_pty;
+	r->spec.cwd = spec->cwd ? xstrdup(spec->cwd) : NULL;
+	r->spec.env = strv_copy(spec->env);
+	r->spec.argv = strv_copy(spec->argv);
+	attach_create(r);
 	return r;
 }
 
@@ -399,5 +431,69 @@ manager_screen_text(struct manager *m, struct session *s, unsigned flags,
 	struct request *r = request_new(m, &self, fn, arg);
 
 	request_screen(r, s, flags);
+	return r;
+}
+
+struct request *
+manager_sandbox_want(struct manager *m, const struct principal *who,
+    const char *name, manager_answer_fn fn, void *arg)
+{
+	struct request *r = request_new(m, who, fn, arg);
+
+	if (m->is_closing)
+		request_fail(r, MANAGER_FAILED, "berth is shutting down");
+	else if (attach_may(r, name, NULL) && attach_box(r, NULL))
+		request_go_on(r);
+	return r;
+}
+
+/* Only owners and admins make and remove sandboxes by name. */
+static bool
+attach_may_own(struct request *r, const char *name)
+{
+	if (!attach_may(r, name, NULL))
+		return false;
+	if (r->who.is_admin || r->who.role == ROLE_OWNER)
+		return true;
+	request_fail(
+	    r, MANAGER_REFUSED, "only an owner makes and removes sandboxes");
+	return false;
+}
+
+/* What ANSWER of a box means for R, which has nothing else to do. */
+static void
+attach_box_answer(struct request *r, enum box_answer answer,
+    enum manager_code code, const struct err *e)
+{
+	if (answer == BOX_REFUSED)
+		request_fail(r, code, "%s", e->msg);
+	else if (answer == BOX_READY)
+		request_go_on(r);
+}
+
+struct request *
+manager_sandbox_create(struct manager *m, const struct principal *who,
+    const char *name, const char *template, manager_answer_fn fn, void *arg)
+{
+	struct request *r = request_new(m, who, fn, arg);
+	enum manager_code code = MANAGER_FAILED;
+	struct err e = { .code = 0 };
+
+	if (attach_may_own(r, name))
+		attach_box_answer(
+		    r, box_create(r, template, &code, &e), code, &e);
+	return r;
+}
+
+struct request *
+manager_sandbox_remove(struct manager *m, const struct principal *who,
+    const char *name, manager_answer_fn fn, void *arg)
+{
+	struct request *r = request_new(m, who, fn, arg);
+	enum manager_code code = MANAGER_FAILED;
+	struct err e = { .code = 0 };
+
+	if (attach_may_own(r, name))
+		attach_box_answer(r, box_remove(r, &code, &e), code, &e);
 	return r;
 }

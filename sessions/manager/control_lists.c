@@ -208,6 +208,56 @@ control_info(struct control_client *cl, const json_t *req)
 	store_session_release(&row);
 }
 
+static unsigned
+control_count_sessions(struct manager *m, const char *sandbox)
+{
+	struct list *pos, *tmp;
+	unsigned n = 0;
+
+	list_for_each (pos, tmp, &m->sessions) {
+		const struct session *s = list_entry(pos, struct session, node);
+
+		if (s->phase != PHASE_ENDED && strcmp(s->sandbox, sandbox) == 0)
+			n++;
+	}
+	return n;
+}
+
+static bool
+control_sandbox_row(const struct store_sandbox *r, void *arg)
+{
+	struct control_rows_arg *a = arg;
+	const struct box *b = box_find(a->m, r->name);
+	json_t *o;
+
+	if (strcmp(r->state, sandbox_phase_name(SANDBOX_GONE)) == 0)
+		return true;
+	o = json_object();
+	control_put_str(o, "name", r->name);
+	control_put_str(o, "provider", r->provider);
+	control_put_str(o, "template", r->template);
+	control_put_str(o, "state",
+	    b && b->is_leaving ? "removing"
+	    : b                ? sandbox_phase_name(b->phase)
+			       : r->state);
+	control_put_str(o, "detail", b ? b->detail : r->detail);
+	control_put_int(o, "sessions", control_count_sessions(a->m, r->name));
+	control_put_opt(o, "created_ms", r->created_ms);
+	control_put_opt(o, "last_active_ms", r->last_active_ms);
+	json_array_append_new(a->rows, o);
+	return true;
+}
+
+void
+control_sandbox_ls(struct control_client *cl, const json_t *req)
+{
+	struct control_rows_arg a = { cl->c->m, json_array(), NULL };
+
+	(void)req;
+	store_sandbox_each(cl->c->m->store, control_sandbox_row, &a);
+	control_rows(cl, a.rows);
+}
+
 void
 control_status_verb(struct control_client *cl, const json_t *req)
 {

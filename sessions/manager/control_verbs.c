@@ -425,6 +425,21 @@ control_rec_flush(struct control_client *cl, const json_t *req)
 }
 
 static void
+control_sandbox_create(struct control_client *cl, const json_t *req)
+{
+	cl->pending = manager_sandbox_create(cl->c->m, &cl->who,
+	    control_str(req, "sandbox", ""), control_str(req, "template", NULL),
+	    control_on_answer, cl);
+}
+
+static void
+control_sandbox_rm(struct control_client *cl, const json_t *req)
+{
+	cl->pending = manager_sandbox_remove(cl->c->m, &cl->who,
+	    control_str(req, "sandbox", ""), control_on_answer, cl);
+}
+
+static void
 control_upgrade(struct control_client *cl, const json_t *req)
 {
 	struct err e = { 0 };
@@ -459,6 +474,9 @@ static const struct {
 	{ "rec_ls", control_rec_ls },
 	{ "rec_cat", control_rec_cat },
 	{ "rec_flush", control_rec_flush },
+	{ "sandbox_ls", control_sandbox_ls },
+	{ "sandbox_create", control_sandbox_create },
+	{ "sandbox_rm", control_sandbox_rm },
 	{ "status", control_status_verb },
 	{ "upgrade", control_upgrade },
 };

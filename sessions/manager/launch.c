@@ -277,13 +277,41 @@ launch_terminal(
 	snprintf(l->term, sizeof(l->term), "%s", launch_term(spec));
 }
 
+/* The way in comes first; its descriptor is a copy for the link. */
+static void
+launch_tell_entry(struct session *s, const struct sandbox_entry *entry)
+{
+	char *groups[SANDBOX_CGROUPS_MAX + 1] = { NULL };
+	struct wire_entry w = {
+		.ns_flags = entry->ns_flags,
+		.pids_max = entry->pids_max,
+		.oom_path = (char *)(uintptr_t)entry->oom_path,
+		.cgroups = groups,
+	};
+	struct buf b = { 0 };
+	size_t n = 0;
+
+	if (entry->pidfd < 0)
+		return;
+	for (size_t i = 0; i < SANDBOX_CGROUPS_MAX; i++) {
+		if (entry->cgroups[i][0])
+			groups[n++] = (char *)(uintptr_t)entry->cgroups[i];
+	}
+	wire_entry_encode(&b, &w);
+	wire_send_fd(&s->wire, FRAME_ENTER, 0, 0, buf_head(&b), buf_len(&b),
+	    fcntl(entry->pidfd, F_DUPFD_CLOEXEC, 0));
+	buf_release(&b);
+}
+
 /* Tells the keeper all it must know. */
 static void
 launch_tell(struct session *s, const struct launch_spec *spec,
     const struct sandbox_place *place, char *const *argv, int rec_fd)
 {
 	const struct conf *c = s->m->conf;
-	autofree char *program = launch_program(argv[0]);
+	bool is_inside = place->entry.pidfd >= 0;
+	autofree char *program =
+	    is_inside ? xstrdup(argv[0]) : launch_program(argv[0]);
 	struct launch_env env = { 0 };
 	struct wire_launch l = {
 		.version = FRAME_VERSION,
@@ -318,6 +346,7 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 	l.argv = (char **)(uintptr_t)argv;
 	l.env = env.v;
 	l.cwd = s->cwd;
+	launch_tell_entry(s, &place->entry);
 	wire_launch_encode(&b, &l);
 	wire_send_fd(
 	    &s->wire, FRAME_LAUNCH, 0, 0, buf_head(&b), buf_len(&b), rec_fd);
@@ -326,65 +355,28 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 		free(env.v[i]);
 }
 
-/* Finds or makes the sandbox NAME and its row, *ID_OUT. */
-static enum manager_code
-launch_provision(struct manager *m, const char *name,
-    const struct sandbox_provider **out, int64_t *id_out, struct err *e)
-{
-	struct store_sandbox row = { 0 };
-	const struct sandbox_provider *p;
-	int rc = store_sandbox_get(m->store, name, &row);
-
-	if (rc == -ENOENT && !m->conf->access.autocreate) {
-		err_set(e, rc, "there is no sandbox %s", name);
-		return MANAGER_NOT_FOUND;
-	}
-	p = sandbox_find(
-	    rc == 0 ? row.provider : m->conf->access.default_template, e);
-	if (!p || p->provision(name, e) < 0)
-		return MANAGER_FAILED;
-	if (rc == -ENOENT) {
-		snprintf(row.name, sizeof(row.name), "%s", name);
-		snprintf(row.provider, sizeof(row.provider), "%s", p->name);
-		snprintf(row.state, sizeof(row.state), "%s",
-		    sandbox_phase_name(SANDBOX_RUNNING));
-		row.created_ms = row.last_active_ms = clock_wall_ms();
-		rc = store_sandbox_insert(m->store, &row);
-	}
-	if (rc < 0) {
-		err_sys(e, rc, "the store cannot take the sandbox");
-		return MANAGER_FAILED;
-	}
-	store_sandbox_touch(m->store, row.id, clock_wall_ms());
-	*id_out = row.id;
-	*out = p;
-	return MANAGER_OK;
-}
-
-enum manager_code
-manager_provision(struct manager *m, const char *name,
-    const struct sandbox_provider **out, struct err *e)
-{
-	int64_t id;
-
-	if (m->is_closing) {
-		err_set(e, -ESHUTDOWN, "berth is shutting down");
-		return MANAGER_FAILED;
-	}
-	return launch_provision(m, name, out, &id, e);
-}
-
+/* Its sandbox was made ready by whoever asks for the session. */
 static enum manager_code
 launch_sandbox(struct manager *m, const char *name, struct session *s,
     struct sandbox_place *place, struct err *e)
 {
-	const struct sandbox_provider *p = NULL;
-	enum manager_code code =
-	    launch_provision(m, name, &p, &s->sandbox_id, e);
+	struct box *b = box_find(m, name);
 
-	if (code == MANAGER_OK && p->exec(name, place, e) < 0)
+	if (!b) {
+		err_set(e, -ENOENT, "there is no sandbox %s", name);
+		return MANAGER_NOT_FOUND;
+	}
+	switch (box_place(b, place, e)) {
+	case 0:
+		break;
+	case -EOPNOTSUPP:
+		return MANAGER_REFUSED;
+	default:
 		return MANAGER_FAILED;
-	return code;
+	}
+	store_sandbox_touch(m->store, b->id, clock_wall_ms());
+	s->sandbox_id = b->id;
+	return MANAGER_OK;
 }
 
 static enum manager_code
@@ -516,7 +508,7 @@ enum manager_code
 launch_session(struct manager *m, const struct principal *who,
     const struct launch_spec *spec, struct session **out, char *why)
 {
-	struct sandbox_place place = { 0 };
+	struct sandbox_place place = { .entry = { .pidfd = -1 } };
 	struct err e = { 0 };
 	struct session *s;
 	enum manager_code code;
@@ -544,12 +536,10 @@ launch_session(struct manager *m, const struct principal *who,
 		s->cwd = launch_cwd(spec->cwd, place.workspace);
 		code = launch_row(s, spec, &e);
 	}
-	if (code != MANAGER_OK) {
-		snprintf(why, 256, "%s", e.msg);
-		session_free(s);
-		return code;
-	}
-	code = launch_start(s, spec, &place, argv, &e);
+	if (code == MANAGER_OK)
+		code = launch_start(s, spec, &place, argv, &e);
+	if (place.entry.pidfd >= 0)
+		close(place.entry.pidfd);
 	if (code != MANAGER_OK) {
 		snprintf(why, 256, "%s", e.msg);
 		session_free(s);

@@ -75,7 +75,10 @@ manager_new(struct event_base *base, const struct conf *conf,
 	m->runtime_fd = paths->runtime_fd;
 	m->recordings_dir = xstrdup(paths->recordings_dir);
 	m->keeper_path = xstrdup(paths->keeper_path);
+	m->sandbox_path = xstrdup(paths->sandbox_path);
+	m->spec = *paths->spec;
 	m->generation = (uint64_t)clock_wall_ms();
+	list_init(&m->boxes);
 	list_init(&m->sessions);
 	list_init(&m->leftovers);
 	list_init(&m->spent);
@@ -98,6 +101,7 @@ manager_new(struct event_base *base, const struct conf *conf,
 		    " read");
 	}
 	store_on_queued(store, manager_on_queued, m);
+	boxes_load(m);
 	adopt_all(m);
 	recordings_start_sweep(m);
 	manager_arm_pump(m, 0);
@@ -120,6 +124,7 @@ manager_free(struct manager *m)
 			    list_entry(s->requests.next, struct request, node));
 		session_free(s);
 	}
+	boxes_free(m);
 	reindex_release(m);
 	leftover_release_all(m);
 	/* What is not on the disk is told again to the next manager. */
@@ -142,6 +147,7 @@ manager_free(struct manager *m)
 		close(m->locks_fd);
 	free(m->recordings_dir);
 	free(m->keeper_path);
+	free(m->sandbox_path);
 	free(m);
 }
 
@@ -162,6 +168,14 @@ manager_fail_all(struct manager *m, const char *why)
 		while (!list_empty(&s->requests))
 			request_answer(
 			    list_entry(s->requests.next, struct request, node),
+			    MANAGER_FAILED, why, -1);
+	}
+	list_for_each (pos, tmp, &m->boxes) {
+		struct box *b = list_entry(pos, struct box, node);
+
+		while (!list_empty(&b->requests))
+			request_answer(
+			    list_entry(b->requests.next, struct request, node),
 			    MANAGER_FAILED, why, -1);
 	}
 }
@@ -230,8 +244,8 @@ manager_on_close_tick(evutil_socket_t fd, short what, void *arg)
 	struct manager *m = arg;
 	struct timeval tick = { 0, 20000 };
 
-	bool is_done =
-	    m->closes_all ? manager_is_empty(m) : manager_is_quiet(m);
+	bool is_done = m->closes_all ? manager_is_empty(m) && boxes_halt(m)
+				     : manager_is_quiet(m);
 
 	if (is_done || clock_mono_ms() > m->close_deadline_ms)
 		manager_on_close(fd, what, m);

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sandbox/provider.h"
 #include "sessions/wire/messages.h"
 
 struct conf;
@@ -24,7 +25,6 @@ struct handoff;
 struct manager;
 struct reader;
 struct request;
-struct sandbox_provider;
 struct session;
 struct store;
 
@@ -90,8 +90,10 @@ bool manager_name_is_valid(const char *name);
 struct manager_paths {
 	int runtime_fd;
 	const char *recordings_dir;
-	const char *keeper_path;       /* absolute path of berth-session */
-	const struct handoff *handoff; /* of manager_save(), or NULL */
+	const char *keeper_path;         /* absolute path of berth-session */
+	const char *sandbox_path;        /* absolute path of berth-sandbox */
+	const struct sandbox_spec *spec; /* of sandbox_spec_init(); copied */
+	const struct handoff *handoff;   /* of manager_save(), or NULL */
 };
 int manager_new(struct event_base *base, const struct conf *conf,
     struct store *store, const struct manager_paths *paths,
@@ -159,17 +161,41 @@ struct manager_new_session {
 struct request *manager_create(struct manager *m, const struct principal *who,
     const struct manager_new_session *spec, manager_answer_fn fn, void *arg);
 
+/*
+ * Makes the sandbox NAME from TEMPLATE (NULL: the default), or ends its sessions
+ * and removes it; the answer has neither session nor descriptor.
+ */
+struct request *manager_sandbox_create(struct manager *m,
+    const struct principal *who, const char *name, const char *template,
+    manager_answer_fn fn, void *arg);
+struct request *manager_sandbox_remove(struct manager *m,
+    const struct principal *who, const char *name, manager_answer_fn fn,
+    void *arg);
+
 /* Attach to a session by id: for the command line. FLAGS: VIEWER_*. */
 struct request *manager_attach_session(struct manager *m,
     const struct principal *who, struct session *s,
     const struct wire_viewer *viewer, manager_answer_fn fn, void *arg);
 
 /*
- * Finds or makes the sandbox NAME, for its network alone: *OUT provides it. On
- * failure E says why and the code is returned.
+ * Finds or makes the sandbox NAME, which the request's answer then says is
+ * ready. As a first attach would: no autocreate, no new sandbox.
  */
-enum manager_code manager_provision(struct manager *m, const char *name,
-    const struct sandbox_provider **out, struct err *e);
+struct request *manager_sandbox_want(struct manager *m,
+    const struct principal *who, const char *name, manager_answer_fn fn,
+    void *arg);
+
+/*
+ * A socket inside the network of the sandbox NAME, connected or listening; the
+ * sandbox is found or made before. As the provider's dial and listen; for what
+ * a provider lacks or a key may not, FN gets -EOPNOTSUPP.
+ */
+struct sandbox_call *manager_dial(struct manager *m,
+    const struct principal *who, const char *name,
+    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
+struct sandbox_call *manager_listen(struct manager *m,
+    const struct principal *who, const char *name,
+    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
 
 /* Forgets the request: its function is not called any more. NULL is fine. */
 void manager_cancel(struct request *r);

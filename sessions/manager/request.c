@@ -19,6 +19,7 @@
 #include "sessions/manager/session.h"
 
 #define REQUEST_TRIES_MAX 5
+#define REQUEST_BOX_MS    90000 /* beyond the limit of its job */
 
 static void
 request_on_timer(evutil_socket_t fd, short what, void *arg)
@@ -34,6 +35,10 @@ request_on_timer(evutil_socket_t fd, short what, void *arg)
 	case REQUEST_START:
 		request_answer(
 		    r, MANAGER_FAILED, "the session did not start in time", -1);
+		return;
+	case REQUEST_BOX:
+		request_answer(
+		    r, MANAGER_FAILED, "the sandbox takes too long", -1);
 		return;
 	case REQUEST_END:
 		request_answer(r, MANAGER_FAILED,
@@ -73,6 +78,16 @@ request_new(struct manager *m, const struct principal *who,
 	return r;
 }
 
+static void
+request_free_spec(struct manager_new_session *spec)
+{
+	free((char *)(uintptr_t)spec->sandbox);
+	free((char *)(uintptr_t)spec->name);
+	free((char *)(uintptr_t)spec->cwd);
+	strv_free(spec->env);
+	strv_free(spec->argv);
+}
+
 void
 request_free(struct request *r)
 {
@@ -83,6 +98,7 @@ request_free(struct request *r)
 		close(r->client_fd);
 	principal_release(&r->who);
 	wire_run_release(&r->run);
+	request_free_spec(&r->spec);
 	free(r);
 }
 
@@ -184,6 +200,21 @@ request_join(struct request *r, struct session *s)
 		request_ask(r);
 	else
 		request_wait(r, REQUEST_START, MANAGER_START_MS);
+}
+
+void
+request_wait_box(struct request *r)
+{
+	request_wait(r, REQUEST_BOX, REQUEST_BOX_MS);
+}
+
+void
+request_go_on(struct request *r)
+{
+	if (r->go_on)
+		r->go_on(r);
+	else
+		request_fail(r, MANAGER_OK, "%s", "");
 }
 
 void

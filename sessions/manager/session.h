@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "sandbox/provider.h"
+#include "sessions/manager/box.h"
 #include "sessions/manager/manager.h"
 #include "sessions/manager/transfer.h"
 #include "sessions/wire/wire.h"
@@ -26,8 +27,10 @@ struct manager {
 	int runtime_fd; /* borrowed */
 	int locks_fd;   /* RUNTIME/sessions: locks and sockets of keepers */
 	char *recordings_dir;
-	char *keeper_path;
+	char *keeper_path, *sandbox_path;
+	struct sandbox_spec spec; /* what all sandboxes have in common */
 	uint64_t generation;
+	struct list boxes; /* struct box */
 	struct list sessions;
 	struct list leftovers; /* struct leftover */
 	struct list spent;     /* struct spent: files to be removed */
@@ -99,6 +102,7 @@ struct session {
 };
 
 enum request_state {
+	REQUEST_BOX,    /* waits for its sandbox */
 	REQUEST_READY,  /* waits for the keeper to be taken over */
 	REQUEST_START,  /* waits for STARTED, has no viewer */
 	REQUEST_ACK,    /* waits for VIEWER_ACK, and for STARTED before it */
@@ -109,7 +113,7 @@ enum request_state {
 };
 
 struct request {
-	struct list node; /* of session->requests, or unlinked */
+	struct list node; /* of a session's or a box's, or unlinked */
 	struct manager *m;
 	struct session *s;
 	enum request_state state;
@@ -123,8 +127,10 @@ struct request {
 	int client_fd;   /* the viewer's end while the keeper is asked */
 	struct principal who; /* strings owned */
 	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX];
-	struct wire_run run;          /* owned; for a fresh session */
-	struct wire_viewer viewer;    /* its strings are not its own */
+	void (*go_on)(struct request *r); /* its sandbox is ready */
+	struct wire_run run;              /* owned; for a fresh session */
+	struct manager_new_session spec;  /* owned; of manager_create() */
+	struct wire_viewer viewer;        /* its strings are not its own */
 	char notice[WIRE_NOTICE_MAX]; /* for the one who began it; "" = none */
 	unsigned n_tries;
 	enum manager_code code; /* of REQUEST_ANSWER */
@@ -148,8 +154,8 @@ struct launch_spec {
 /* ---- launch.c ---------------------------------------------------------- */
 
 /*
- * Provisions the sandbox, inserts the row, opens the recording and starts the
- * keeper. On success the session is in the list, PHASE_STARTING. On failure
+ * Inserts the row, opens the recording and starts the keeper, in a sandbox that
+ * is ready. On success the session is in the list, PHASE_STARTING. On failure
  * *WHY (256 bytes) says why and the code is returned; no row stays running.
  */
 enum manager_code launch_session(struct manager *m, const struct principal *who,
@@ -245,6 +251,13 @@ void request_answer(
  * is there from the first byte misses nothing and is replayed nothing.
  */
 void request_join(struct request *r, struct session *s);
+
+/*
+ * It hangs on a box: waits for it with a limit. When the box is ready, goes on
+ * where it waited, or is answered if that was all.
+ */
+void request_wait_box(struct request *r);
+void request_go_on(struct request *r);
 
 /* Asks the keeper of S to flush its recording; R is answered with its OK. */
 void request_flush(struct request *r, struct session *s);

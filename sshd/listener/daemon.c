@@ -51,7 +51,8 @@ struct daemon {
 	struct upgrade_past past;
 	bool has_past;
 	int64_t started_ms;
-	char *sshd_path, *keeper_path;
+	char *sshd_path, *keeper_path, *sandbox_path;
+	struct sandbox_spec spec; /* what all sandboxes have in common */
 	struct event *hup_ev, *term_ev, *int_ev, *usr2_ev, *stop_ev;
 	bool is_stopping, is_server_empty, is_manager_done;
 };
@@ -220,6 +221,8 @@ daemon_open_manager(struct daemon *d, struct err *e)
 		.runtime_fd = d->dirs.runtime_fd,
 		.recordings_dir = d->conf->recording.dir,
 		.keeper_path = d->keeper_path,
+		.sandbox_path = d->sandbox_path,
+		.spec = &d->spec,
 		.handoff = d->has_past ? &d->handoff : NULL,
 	};
 	int rc = store_open(d->conf->server.state_dir, &d->store, e);
@@ -268,7 +271,18 @@ daemon_find_programs(struct daemon *d, struct err *e)
 	if (d->sshd_path)
 		d->keeper_path =
 		    daemon_find_program(d->args, "berth-session", e);
-	return d->keeper_path ? 0 : -ENOENT;
+	if (d->keeper_path)
+		d->sandbox_path =
+		    daemon_find_program(d->args, "berth-sandbox", e);
+	return d->sandbox_path ? 0 : -ENOENT;
+}
+
+static int
+daemon_open_sandboxes(struct daemon *d, struct err *e)
+{
+	int rc = sandbox_init(e);
+
+	return rc < 0 ? rc : sandbox_spec_init(&d->spec, d->conf, e);
 }
 
 static int
@@ -301,7 +315,7 @@ daemon_open(struct daemon *d, struct err *e)
 	if (rc == 0)
 		rc = daemon_open_keys(d, e);
 	if (rc == 0)
-		rc = sandbox_init(d->conf, e);
+		rc = daemon_open_sandboxes(d, e);
 	if (rc < 0)
 		return rc;
 	addresses = server_addresses(&d->server);
@@ -406,6 +420,7 @@ daemon_close(struct daemon *d)
 	state_dir_close(&d->dirs);
 	free(d->sshd_path);
 	free(d->keeper_path);
+	free(d->sandbox_path);
 	if (d->conf != d->first)
 		conf_free(d->conf);
 	conf_free(d->first);
@@ -491,12 +506,13 @@ daemon_rehearse(
 	if (rc == 0)
 		rc = daemon_open_keys(&d, e);
 	if (rc == 0)
-		rc = sandbox_init(conf, e);
+		rc = daemon_open_sandboxes(&d, e);
 	if (rc == 0)
 		rc = store_check(conf->server.state_dir, e);
 	access_free(d.access);
 	host_keys_free(&d.host_keys);
 	free(d.sshd_path);
 	free(d.keeper_path);
+	free(d.sandbox_path);
 	return rc;
 }

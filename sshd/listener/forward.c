@@ -68,24 +68,6 @@ forward_refuse(struct connection *c, uint16_t tag, const char *what,
 		: "");
 }
 
-const struct sandbox_provider *
-forward_provider(
-    struct connection *c, struct err *e, enum manager_code *code_out)
-{
-	const struct sandbox_provider *p = NULL;
-
-	*code_out =
-	    manager_provision(c->server->manager, c->grant.name.sandbox, &p, e);
-	if (*code_out != MANAGER_OK)
-		return NULL;
-	if (p->dial)
-		return p;
-	*code_out = MANAGER_REFUSED;
-	err_set(e, -ENOTSUP, "sandboxes of the provider %s forward no ports",
-	    p->name);
-	return NULL;
-}
-
 /* ---- one connection ------------------------------------------------------------ */
 
 struct forward *
@@ -164,6 +146,8 @@ forward_on_dialled(int fd, const char *why, void *arg)
 	}
 	if (fd >= 0)
 		close(fd);
+	if (fd == -EOPNOTSUPP)
+		no = why;
 	snprintf(text, sizeof(text), "connect failed: %s",
 	    fd < 0 ? why : "too much is under way");
 	forward_refuse(c, f->tag, f->what, no ? no : text,
@@ -175,24 +159,16 @@ static void
 forward_dial(struct connection *c, uint16_t tag, const struct wire_forward *m,
     const char *what)
 {
-	struct err e = { 0 };
-	enum manager_code code;
-	const struct sandbox_provider *p = forward_provider(c, &e, &code);
 	struct sandbox_socket s = {
 		.base = c->server->base,
-		.name = c->grant.name.sandbox,
 		.host = m->host,
 		.port = m->port,
 	};
-	struct forward *f;
+	struct forward *f = forward_new(c, what);
 
-	if (!p) {
-		forward_refuse(c, tag, what, e.msg, code);
-		return;
-	}
-	f = forward_new(c, what);
 	f->tag = tag;
-	f->call = p->dial(&s, forward_on_dialled, f);
+	f->call = manager_dial(c->server->manager, &c->grant.who,
+	    c->grant.name.sandbox, &s, forward_on_dialled, f);
 	c->forwards.n_pending++;
 }
 

@@ -17,7 +17,6 @@ struct err;
 struct handoff;
 struct reader;
 struct sandbox_call;
-struct sandbox_provider;
 struct sockaddr;
 
 #define FORWARD_WHAT_MAX   (ENDPOINT_TEXT_MAX + 16)
@@ -48,10 +47,6 @@ void forward_audit(struct connection *c, const char *event, const char *fmt,
 /* Answers TAG with WHY and tells it to the log and the audit trail. */
 void forward_refuse(struct connection *c, uint16_t tag, const char *what,
     const char *why, enum manager_code code);
-
-/* The provider of C's sandbox, which is there then; or NULL, E and a code. */
-const struct sandbox_provider *forward_provider(
-    struct connection *c, struct err *e, enum manager_code *code_out);
 
 /* The port of SA, an IPv4 or IPv6 address. */
 uint16_t forward_port(const struct sockaddr *sa);

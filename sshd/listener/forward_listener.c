@@ -35,7 +35,6 @@ struct forward_listener {
 	uint16_t port;               /* bound; 0 until it is known */
 	char what[FORWARD_WHAT_MAX];
 	struct sandbox_call *call;
-	const struct sandbox_provider *provider; /* while `call` */
 	char binds[FORWARD_BINDS_MAX][WIRE_HOST_MAX];
 	size_t n_binds, next;
 	int fds[FORWARD_BINDS_MAX];
@@ -292,7 +291,8 @@ forward_on_bound(int fd, const char *why, void *arg)
 	} else if (l->n_fds > 0) {
 		forward_granted(l);
 	} else {
-		forward_refuse(l->c, l->tag, l->what, why, MANAGER_FAILED);
+		forward_refuse(l->c, l->tag, l->what, why,
+		    fd == -EOPNOTSUPP ? MANAGER_REFUSED : MANAGER_FAILED);
 		forward_listener_free(l);
 	}
 }
@@ -302,12 +302,12 @@ forward_bind_next(struct forward_listener *l)
 {
 	struct sandbox_socket s = {
 		.base = l->c->server->base,
-		.name = l->c->grant.name.sandbox,
 		.host = l->binds[l->next++],
 		.port = l->port,
 	};
 
-	l->call = l->provider->listen(&s, forward_on_bound, l);
+	l->call = manager_listen(l->c->server->manager, &l->c->grant.who,
+	    l->c->grant.name.sandbox, &s, forward_on_bound, l);
 	l->c->forwards.n_pending++;
 }
 
@@ -332,18 +332,10 @@ forward_begin_listen(struct connection *c, uint16_t tag,
     const struct wire_listen *m, const char *const *binds, size_t n)
 {
 	struct forward_listener *l = forward_listener_new(c, m->address);
-	struct err e = { 0 };
-	enum manager_code code;
 
 	l->tag = tag;
 	l->port = m->port;
 	forward_listener_name(l, m->port);
-	l->provider = forward_provider(c, &e, &code);
-	if (!l->provider) {
-		forward_refuse(c, tag, l->what, e.msg, code);
-		forward_listener_free(l);
-		return;
-	}
 	for (l->n_binds = 0; l->n_binds < n; l->n_binds++)
 		snprintf(l->binds[l->n_binds], sizeof(*l->binds), "%s",
 		    binds[l->n_binds]);

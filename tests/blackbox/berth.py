@@ -267,7 +267,8 @@ class Server:
         self.bin = self.dir / "bin"
         self.bin.mkdir(exist_ok=True)
         true = run([self.build / "berthd", "--version"]).stdout.split()[1]
-        for name in ("berthd", "berth-sshd", "berth-session"):
+        for name in ("berthd", "berth-sshd", "berth-session",
+                     "berth-sandbox"):
             data = (self.build / name).read_bytes()
             if version:
                 assert len(version) == len(true)

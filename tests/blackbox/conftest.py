@@ -20,7 +20,8 @@ _counter = itertools.count()
 
 def pytest_sessionstart(session):
     del session
-    for name in ("berthd", "berth-sshd", "berth-session", "berth"):
+    for name in ("berthd", "berth-sshd", "berth-session", "berth-sandbox",
+                 "berth"):
         if not (BUILD / name).exists():
             pytest.exit(f"{BUILD / name} is missing: build it first", 4)
 

@@ -182,7 +182,10 @@ stage_up(void)
 		.state = "running",
 		.created_ms = 1,
 		.last_active_ms = 1 };
-	struct manager_paths paths = { .keeper_path = "/nonexistent" };
+	struct sandbox_spec spec = { .uid = 1, .gid = 1, .user = "daemon" };
+	struct manager_paths paths = { .keeper_path = "/nonexistent",
+		.sandbox_path = "/nonexistent",
+		.spec = &spec };
 	char rec[80];
 
 	log_open("fuzz", LOG_ERR, false);
@@ -190,6 +193,7 @@ stage_up(void)
 	FUZZ_CHECK(mkdtemp(stage.dir));
 	stage.dir_fd = open(stage.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(rec, sizeof(rec), "%s/rec", stage.dir);
+	snprintf(spec.dir, sizeof(spec.dir), "%s/boxes", stage.dir);
 	paths.runtime_fd = stage.dir_fd;
 	paths.recordings_dir = rec;
 	FUZZ_CHECK(

@@ -221,7 +221,8 @@ def test_tidy_looks_again_when_a_header_changed(tree):
     assert "inconsistent-declaration-parameter-name" in said
 
 
-PROGRAMS = ["berthd", "berth-sshd", "berth-session", "berth"]
+PROGRAMS = ["berthd", "berth-sshd", "berth-session", "berth-sandbox",
+            "berth"]
 
 
 def link(tree, program, *libraries):
@@ -238,6 +239,7 @@ def link(tree, program, *libraries):
     ("berth-session", "-lsqlite3", "berth-session: links sqlite3"),
     ("berthd", "-lssh", "berthd: links ssh"),
     ("berth-sshd", "-lsqlite3", "berth-sshd: links sqlite3"),
+    ("berth-sandbox", "-levent_core", "berth-sandbox: links event_core"),
     ("berth", "-lssh", "berth: links ssh"),
 ])
 def test_wrong_link_is_found(tree, program, library, complaint):
@@ -254,5 +256,6 @@ def test_right_links_pass(tree):
          "-lsodium")
     link(tree, "berth-sshd", "-lssh", "-levent_core")
     link(tree, "berth-session", "-levent_core", "-lutf8proc", "-lzstd")
+    link(tree, "berth-sandbox")
     link(tree, "berth", "-ljansson")
     assert check(tree, "links", BERTH_BUILD="bin")[0] == 0

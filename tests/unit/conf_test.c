@@ -266,8 +266,9 @@ a_wrong_value_is_a_sentence_with_file_line_and_key(void **state)
 		{ "[access]\ndefault_role = root\n", "2",
 		    "access.default_role: \"root\" is none of: owner, "
 		    "writer, viewer" },
-		{ "[access]\ndefault_template = auto\n", "2",
-		    "access.default_template: \"auto\" is none of: local" },
+		{ "[access]\ndefault_template = cloud\n", "2",
+		    "access.default_template: \"cloud\" is none of: auto, "
+		    "native, local" },
 		{ "[session]\nresize = fixed 80\n", "2",
 		    "session.resize: \"80\" is not a size like 80x24" },
 		{ "[session]\nresize = fixed 0x24\n", "2",

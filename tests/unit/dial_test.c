@@ -97,7 +97,7 @@ somebody(void)
 static struct sandbox_socket
 to(struct fixture *f, const char *host, uint16_t port)
 {
-	return (struct sandbox_socket){ f->base, "box", host, port };
+	return (struct sandbox_socket){ f->base, host, port };
 }
 
 static unsigned

@@ -23,6 +23,7 @@
 struct fixture {
 	char top[64], dir[80];
 	struct conf conf;
+	struct sandbox_spec spec;
 	const struct sandbox_provider *local;
 };
 
@@ -43,7 +44,8 @@ setup(void **state)
 	f->conf.sandbox.user = xstrdup(SOME_USER);
 	f->conf.session.shell = xstrdup("/bin/sh");
 	f->conf.sandbox.sftp_server = xstrdup("/bin/false");
-	if (sandbox_init(&f->conf, &e) < 0)
+	if (sandbox_init(&e) < 0 ||
+	    sandbox_spec_init(&f->spec, &f->conf, &e) < 0)
 		fail_msg("sandbox_init: %s", e.msg);
 	f->local = sandbox_find("local", &e);
 	assert_non_null(f->local);
@@ -52,7 +54,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+tear_down(void **state)
 {
 	struct fixture *f = *state;
 
@@ -80,6 +82,49 @@ make_file(const char *path)
 	close(fd);
 }
 
+/* The spec of NAME; a name that does not fit is judged alone. */
+static int
+name_it(struct fixture *f, const char *name, struct err *e)
+{
+	if (strlen(name) >= sizeof(f->spec.name))
+		return sandbox_check_name(name, e);
+	snprintf(f->spec.name, sizeof(f->spec.name), "%s", name);
+	return 0;
+}
+
+static int
+provision(struct fixture *f, const char *name, struct err *e)
+{
+	struct sandbox_made made = { .missing = "" };
+	int rc = name_it(f, name, e);
+
+	return rc < 0 ? rc : f->local->provision(&f->spec, &made, e);
+}
+
+static int
+teardown(struct fixture *f, const char *name, struct err *e)
+{
+	int rc = name_it(f, name, e);
+
+	return rc < 0 ? rc : f->local->teardown(&f->spec, e);
+}
+
+static int
+exec(struct fixture *f, const char *name, struct sandbox_place *out,
+    struct err *e)
+{
+	int rc = name_it(f, name, e);
+
+	return rc < 0 ? rc : f->local->exec(&f->spec, out, e);
+}
+
+static enum sandbox_phase
+status(struct fixture *f, const char *name)
+{
+	return name_it(f, name, NULL) < 0 ? SANDBOX_GONE
+					  : f->local->status(&f->spec);
+}
+
 /* ---- names ---------------------------------------------------------------- */
 
 static void
@@ -102,12 +147,12 @@ names_outside_the_alphabet_are_refused_e7(void **state)
 		struct err e = { 0 };
 
 		assert_false(sandbox_name_is_valid(bad[i]));
-		assert_int_equal(f->local->provision(bad[i], &e), -EINVAL);
+		assert_int_equal(provision(f, bad[i], &e), -EINVAL);
 		for (const char *p = e.msg; *p; p++)
 			assert_in_range(*p, ' ', '~');
-		assert_int_equal(f->local->exec(bad[i], &place, &e), -EINVAL);
-		assert_int_equal(f->local->teardown(bad[i], &e), -EINVAL);
-		assert_int_equal(f->local->status(bad[i]), SANDBOX_GONE);
+		assert_int_equal(exec(f, bad[i], &place, &e), -EINVAL);
+		assert_int_equal(teardown(f, bad[i], &e), -EINVAL);
+		assert_int_equal(status(f, bad[i]), SANDBOX_GONE);
 	}
 	memset(longer, 'a', sizeof(longer));
 	for (size_t n = 64; n < sizeof(longer); n *= 3) {
@@ -131,15 +176,15 @@ names_of_the_alphabet_are_taken_and_kept_apart_e7(void **state)
 	longest[63] = '\0';
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
 		assert_true(sandbox_name_is_valid(good[i]));
-		assert_int_equal(f->local->provision(good[i], NULL), 0);
+		assert_int_equal(provision(f, good[i], NULL), 0);
 	}
 	assert_true(sandbox_name_is_valid(longest));
-	assert_int_equal(f->local->provision(longest, NULL), 0);
-	assert_int_equal(f->local->teardown("a", NULL), 0);
-	assert_int_equal(f->local->status("A"), SANDBOX_RUNNING);
+	assert_int_equal(provision(f, longest, NULL), 0);
+	assert_int_equal(teardown(f, "a", NULL), 0);
+	assert_int_equal(status(f, "A"), SANDBOX_RUNNING);
 	for (size_t i = 1; i < ARRAY_LEN(good); i++)
-		assert_int_equal(f->local->teardown(good[i], NULL), 0);
-	assert_int_equal(f->local->teardown(longest, NULL), 0);
+		assert_int_equal(teardown(f, good[i], NULL), 0);
+	assert_int_equal(teardown(f, longest, NULL), 0);
 }
 
 /* ---- workspaces ----------------------------------------------------------- */
@@ -153,13 +198,13 @@ workspace_belongs_to_the_user_that_runs_in_it(void **state)
 	struct stat st;
 	mode_t old = umask(0);
 
-	assert_int_equal(f->local->status("box"), SANDBOX_GONE);
-	assert_int_equal(f->local->exec("box", &place, NULL), -ENOENT);
-	assert_int_equal(f->local->provision("box", NULL), 0);
-	assert_int_equal(f->local->provision("box", NULL), 0);
+	assert_int_equal(status(f, "box"), SANDBOX_GONE);
+	assert_int_equal(exec(f, "box", &place, NULL), -ENOENT);
+	assert_int_equal(provision(f, "box", NULL), 0);
+	assert_int_equal(provision(f, "box", NULL), 0);
 	umask(old);
-	assert_int_equal(f->local->status("box"), SANDBOX_RUNNING);
-	assert_int_equal(f->local->exec("box", &place, NULL), 0);
+	assert_int_equal(status(f, "box"), SANDBOX_RUNNING);
+	assert_int_equal(exec(f, "box", &place, NULL), 0);
 	assert_string_equal(place.workspace, path);
 	assert_string_equal(place.shell, "/bin/sh");
 	assert_int_equal(place.must_setuid, geteuid() == 0);
@@ -172,12 +217,12 @@ workspace_belongs_to_the_user_that_runs_in_it(void **state)
 	assert_int_equal(st.st_uid, place.uid);
 	/* What the user opened up is closed again. */
 	assert_int_equal(chmod(path, 0777), 0);
-	assert_int_equal(f->local->provision("box", NULL), 0);
+	assert_int_equal(provision(f, "box", NULL), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
-	assert_int_equal(f->local->teardown("box", NULL), 0);
-	assert_int_equal(f->local->teardown("box", NULL), 0);
-	assert_int_equal(f->local->status("box"), SANDBOX_GONE);
+	assert_int_equal(teardown(f, "box", NULL), 0);
+	assert_int_equal(teardown(f, "box", NULL), 0);
+	assert_int_equal(status(f, "box"), SANDBOX_GONE);
 }
 
 static void
@@ -191,22 +236,22 @@ symlink_in_place_of_a_workspace_is_refused_e15(void **state)
 	struct stat before, after;
 	struct err e = { 0 };
 
-	assert_int_equal(f->local->provision("other", NULL), 0);
+	assert_int_equal(provision(f, "other", NULL), 0);
 	assert_int_equal(mkdir(target, 0755), 0);
 	make_file(inside);
 	assert_int_equal(stat(target, &before), 0);
 	assert_int_equal(symlink(target, path), 0);
-	assert_int_equal(f->local->provision("box", &e), -ENOTDIR);
+	assert_int_equal(provision(f, "box", &e), -ENOTDIR);
 	assert_non_null(strstr(e.msg, "link"));
-	assert_int_equal(f->local->exec("box", &place, &e), -ENOTDIR);
-	assert_int_equal(f->local->status("box"), SANDBOX_FAILED);
+	assert_int_equal(exec(f, "box", &place, &e), -ENOTDIR);
+	assert_int_equal(status(f, "box"), SANDBOX_FAILED);
 	assert_int_equal(stat(target, &after), 0);
 	assert_int_equal(before.st_mode, after.st_mode);
 	assert_int_equal(before.st_uid, after.st_uid);
 	/* Teardown takes the link and leaves what it pointed at. */
-	assert_int_equal(f->local->teardown("box", &e), 0);
+	assert_int_equal(teardown(f, "box", &e), 0);
 	assert_int_equal(access(inside, F_OK), 0);
-	assert_int_equal(f->local->teardown("other", &e), 0);
+	assert_int_equal(teardown(f, "other", &e), 0);
 	unlink(inside);
 	rmdir(target);
 }
@@ -217,11 +262,11 @@ file_in_place_of_a_workspace_is_refused(void **state)
 	struct fixture *f = *state;
 	autofree char *path = in_dir(f, "box");
 
-	assert_int_equal(f->local->provision("other", NULL), 0);
+	assert_int_equal(provision(f, "other", NULL), 0);
 	make_file(path);
-	assert_int_equal(f->local->provision("box", NULL), -ENOTDIR);
-	assert_int_equal(f->local->teardown("box", NULL), 0);
-	assert_int_equal(f->local->teardown("other", NULL), 0);
+	assert_int_equal(provision(f, "box", NULL), -ENOTDIR);
+	assert_int_equal(teardown(f, "box", NULL), 0);
+	assert_int_equal(teardown(f, "other", NULL), 0);
 }
 
 static void
@@ -233,12 +278,12 @@ workspace_of_a_third_user_is_refused_e15(void **state)
 
 	if (geteuid() != 0)
 		return; /* only root can give a directory away */
-	assert_int_equal(f->local->provision("box", NULL), 0);
+	assert_int_equal(provision(f, "box", NULL), 0);
 	assert_int_equal(chown(path, 12345, 12345), 0);
-	assert_int_equal(f->local->provision("box", &e), -EPERM);
+	assert_int_equal(provision(f, "box", &e), -EPERM);
 	assert_non_null(strstr(e.msg, "uid 12345"));
-	assert_int_equal(f->local->status("box"), SANDBOX_FAILED);
-	assert_int_equal(f->local->teardown("box", NULL), 0);
+	assert_int_equal(status(f, "box"), SANDBOX_FAILED);
+	assert_int_equal(teardown(f, "box", NULL), 0);
 }
 
 static void
@@ -249,13 +294,13 @@ directory_that_others_may_write_is_refused_e15(void **state)
 
 	assert_int_equal(mkdir(f->dir, 0700), 0);
 	assert_int_equal(chmod(f->dir, 0777), 0);
-	assert_int_equal(f->local->provision("box", &e), -EPERM);
+	assert_int_equal(provision(f, "box", &e), -EPERM);
 	assert_non_null(strstr(e.msg, "writable by others"));
 	if (geteuid() != 0)
 		return;
 	assert_int_equal(chmod(f->dir, 0711), 0);
 	assert_int_equal(chown(f->dir, 12345, 12345), 0);
-	assert_int_equal(f->local->provision("box", &e), -EPERM);
+	assert_int_equal(provision(f, "box", &e), -EPERM);
 }
 
 static void
@@ -272,7 +317,7 @@ teardown_removes_a_hostile_tree_and_nothing_else(void **state)
 	autofree char *fifo = xasprintf("%s/fifo", sub);
 
 	make_file(outside);
-	assert_int_equal(f->local->provision("box", NULL), 0);
+	assert_int_equal(provision(f, "box", NULL), 0);
 	assert_int_equal(mkdir(sub, 0700), 0);
 	assert_int_equal(mkdir(closed, 0700), 0);
 	make_file(file);
@@ -285,7 +330,7 @@ teardown_removes_a_hostile_tree_and_nothing_else(void **state)
 
 		make_file(path);
 	}
-	assert_int_equal(f->local->teardown("box", NULL), 0);
+	assert_int_equal(teardown(f, "box", NULL), 0);
 	assert_int_equal(access(box, F_OK), -1);
 	assert_int_equal(access(outside, F_OK), 0);
 	unlink(outside);
@@ -299,13 +344,13 @@ teardown_of_a_bottomless_tree_ends(void **state)
 	int at, here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct err e = { 0 };
 
-	assert_int_equal(f->local->provision("box", NULL), 0);
+	assert_int_equal(provision(f, "box", NULL), 0);
 	assert_int_equal(chdir(box), 0);
 	for (at = 0; at < 150; at++) {
 		assert_int_equal(mkdir("d", 0700), 0);
 		assert_int_equal(chdir("d"), 0);
 	}
-	assert_int_equal(f->local->teardown("box", &e), -ELOOP);
+	assert_int_equal(teardown(f, "box", &e), -ELOOP);
 	assert_non_null(strstr(e.msg, "deeper"));
 	while (at-- > 0) {
 		assert_int_equal(chdir(".."), 0);
@@ -313,7 +358,7 @@ teardown_of_a_bottomless_tree_ends(void **state)
 	}
 	assert_int_equal(fchdir(here), 0);
 	close(here);
-	assert_int_equal(f->local->teardown("box", &e), 0);
+	assert_int_equal(teardown(f, "box", &e), 0);
 }
 
 /* ---- users ---------------------------------------------------------------- */
@@ -329,7 +374,7 @@ missing_user_is_a_sentence_that_says_what_to_do(void **state)
 	if (geteuid() != 0)
 		return; /* sandbox.user means nothing then */
 	conf.sandbox.user = name;
-	assert_int_equal(sandbox_init(&conf, &e), -ENOENT);
+	assert_int_equal(sandbox_spec_init(&f->spec, &conf, &e), -ENOENT);
 	assert_non_null(strstr(e.msg, name));
 	assert_non_null(strstr(e.msg, "useradd"));
 }
@@ -345,7 +390,7 @@ uid_0_is_refused(void **state)
 	if (geteuid() != 0)
 		return;
 	conf.sandbox.user = name;
-	assert_int_equal(sandbox_init(&conf, &e), -EPERM);
+	assert_int_equal(sandbox_spec_init(&f->spec, &conf, &e), -EPERM);
 	assert_non_null(strstr(e.msg, "uid 0"));
 }
 
@@ -388,16 +433,46 @@ capabilities_must_equal_the_functions(void **state)
 	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
 	p.capabilities = SANDBOX_CAP_EXEC | 1u << 20;
 	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
+	p.capabilities = SANDBOX_CAP_EXEC | SANDBOX_CAP_METRICS;
+	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
 	p.capabilities = SANDBOX_CAP_EXEC;
+	p.halt = NULL;
+	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
+	p = *sandbox_local();
+	p.name = "liar";
 	p.status = NULL;
 	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
 	assert_null(sandbox_find("liar", NULL));
 }
 
 static void
+what_a_provider_lacks_is_unsupported(void **state)
+{
+	struct err e = { 0 };
+	char names[64];
+
+	(void)state;
+	assert_int_equal(
+	    sandbox_require(sandbox_local(), SANDBOX_CAP_EXEC, &e), 0);
+	assert_int_equal(
+	    sandbox_require(sandbox_local(), SANDBOX_CAP_SNAPSHOT, &e),
+	    -EOPNOTSUPP);
+	assert_string_equal(e.msg, "unsupported: provider local cannot make a "
+				   "snapshot of a sandbox");
+	sandbox_capability_names(
+	    SANDBOX_CAP_EXEC | SANDBOX_CAP_METRICS, names, sizeof(names));
+	assert_string_equal(names, "exec, metrics");
+}
+
+static void
 phases_have_the_names_of_the_store(void **state)
 {
+	enum sandbox_phase p = SANDBOX_PENDING;
+
 	(void)state;
+	assert_int_equal(sandbox_phase_parse("failed", &p), 0);
+	assert_int_equal(p, SANDBOX_FAILED);
+	assert_int_equal(sandbox_phase_parse("Failed", &p), -EINVAL);
 	assert_string_equal(sandbox_phase_name(SANDBOX_PENDING), "pending");
 	assert_string_equal(sandbox_phase_name(SANDBOX_RUNNING), "running");
 	assert_string_equal(sandbox_phase_name(SANDBOX_SUSPENDED), "suspended");
@@ -405,7 +480,7 @@ phases_have_the_names_of_the_store(void **state)
 	assert_string_equal(sandbox_phase_name(SANDBOX_GONE), "gone");
 }
 
-#define CASE(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define CASE(t) cmocka_unit_test_setup_teardown(t, setup, tear_down)
 
 int
 main(void)
@@ -425,6 +500,7 @@ main(void)
 		CASE(unknown_provider_is_an_error_that_lists_names),
 		CASE(duplicate_provider_is_refused),
 		CASE(capabilities_must_equal_the_functions),
+		CASE(what_a_provider_lacks_is_unsupported),
 		CASE(phases_have_the_names_of_the_store),
 	};
 

@@ -1,0 +1,63 @@
+/*
+ * Control groups of a sandbox: v1 or v2 for each controller, whichever holds
+ * it, below the group that berthd itself is in. Where there is no permission,
+ * limits are not enforced and that is said. Both programs.
+ */
+#ifndef SANDBOX_CGROUP_H
+#define SANDBOX_CGROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct err;
+struct sandbox_metrics;
+struct sandbox_spec;
+
+enum cgroup_kind {
+	CGROUP_UNIFIED, /* v2: kill, freeze, what else it holds */
+	CGROUP_PIDS,
+	CGROUP_MEMORY,
+	CGROUP_CPU,
+	CGROUP_KINDS
+};
+
+#define CGROUP_PATH_MAX 480
+
+/* The directories of a sandbox's groups, "" where it has none of its own. */
+struct cgroup {
+	char path[CGROUP_KINDS][CGROUP_PATH_MAX];
+};
+
+/*
+ * Makes the groups of S with its limits in force; *OUT has what is there, and
+ * MISSING the limits that nobody enforces. Never fails: without any group the
+ * sandbox still is one.
+ */
+void cgroup_make(const struct sandbox_spec *s, struct cgroup *out,
+    char *missing, size_t size);
+
+/* Puts PID into the groups (0: the caller). 0 or a negative errno. */
+int cgroup_join(const struct cgroup *c, pid_t pid);
+
+/*
+ * Kills what is in the groups, waits up to WAIT_MS until they are empty, and
+ * removes them. Already gone is success. 0 or a negative errno.
+ */
+int cgroup_remove(const struct cgroup *c, int wait_ms);
+
+/* The file NAME of the first group that has it, as a number; -1 for none. */
+int64_t cgroup_number(const struct cgroup *c, const char *name);
+
+/* The number behind the word KEY in the file NAME; -1 for none. */
+int64_t cgroup_counter(
+    const struct cgroup *c, const char *name, const char *key);
+
+/* Fills what groups count: cpu, memory, processes, oom_kills. */
+void cgroup_measure(const struct cgroup *c, struct sandbox_metrics *out);
+
+/* The file that counts out-of-memory kills, or "". */
+void cgroup_oom_path(const struct cgroup *c, char *out, size_t size);
+
+#endif

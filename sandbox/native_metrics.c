@@ -1,0 +1,119 @@
+/*
+ * What a native sandbox uses: its control groups say it, and where it has none
+ * the sum over its processes in /proc does. See native_metrics.h.
+ */
+#include "sandbox/native_metrics.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/process.h"
+#include "sandbox/native_record.h"
+#include "sandbox/provider.h"
+
+#define METRICS_FILE_MAX 16384
+
+static ssize_t
+metrics_read(pid_t pid, const char *name, char *out, size_t size)
+{
+	char path[64];
+	autoclose int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, out, size - 1);
+	out[n > 0 ? n : 0] = '\0';
+	return n;
+}
+
+/* Bytes of every interface but the loopback. */
+static void
+metrics_network(pid_t pid, struct sandbox_metrics *out)
+{
+	char text[METRICS_FILE_MAX], *line, *rest = text;
+
+	if (metrics_read(pid, "net/dev", text, sizeof(text)) < 0)
+		return;
+	out->net_rx_bytes = out->net_tx_bytes = 0;
+	while ((line = strsep(&rest, "\n"))) {
+		char *colon = strchr(line, ':');
+		int64_t rx, tx;
+
+		/* NOLINTNEXTLINE(cert-err34-c): the kernel prints numbers */
+		if (!colon || sscanf(colon + 1,
+				  "%" SCNd64 " %*d %*d %*d %*d %*d %*d %*d "
+				  "%" SCNd64,
+				  &rx, &tx) != 2)
+			continue;
+		line += strspn(line, " ");
+		if (strncmp(line, "lo:", 3) == 0)
+			continue;
+		out->net_rx_bytes += rx;
+		out->net_tx_bytes += tx;
+	}
+}
+
+/* Clock ticks of user and system time, and pages that are resident. */
+static bool
+metrics_process(pid_t pid, int64_t *ticks, int64_t *pages)
+{
+	char text[1024], *p;
+	int64_t user_time, system_time, resident;
+
+	if (metrics_read(pid, "stat", text, sizeof(text)) <= 0)
+		return false;
+	p = strrchr(text, ')');
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel prints numbers */
+	if (!p || sscanf(p + 1,
+		      " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+		      "%" SCNd64 " %" SCNd64 " %*d %*d %*d %*d %*d %*d %*u "
+		      "%*u %" SCNd64,
+		      &user_time, &system_time, &resident) != 3)
+		return false;
+	*ticks += user_time + system_time;
+	*pages += resident;
+	return true;
+}
+
+/*
+ * The first process, what descends from it, and what joined from outside: that
+ * is in its pid namespace, but the child of a keeper.
+ */
+static void
+metrics_sum(const struct native_record *r, struct sandbox_metrics *out)
+{
+	autofree struct process *v = NULL;
+	size_t n = process_walk(r->pid, &v);
+	int64_t ticks = 0, pages = 0, count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct native_record one;
+
+		if (!v[i].is_marked && v[i].pid != r->pid &&
+		    (native_record_of(v[i].pid, &one) < 0 ||
+			one.pid_ns != r->pid_ns))
+			continue;
+		count += metrics_process(v[i].pid, &ticks, &pages);
+	}
+	if (out->processes < 0)
+		out->processes = count;
+	if (out->cpu_us < 0)
+		out->cpu_us = ticks * (1000000 / sysconf(_SC_CLK_TCK));
+	if (out->memory_bytes < 0)
+		out->memory_bytes = pages * sysconf(_SC_PAGESIZE);
+}
+
+void
+native_measure(const struct native_record *r, struct sandbox_metrics *out)
+{
+	*out = (struct sandbox_metrics){ -1, -1, -1, -1, -1, -1, -1, -1 };
+	cgroup_measure(&r->cgroup, out);
+	if (out->processes < 0 || out->cpu_us < 0 || out->memory_bytes < 0)
+		metrics_sum(r, out);
+	metrics_network(r->pid, out);
+}

@@ -1,0 +1,132 @@
+/* Encoding of tasks and reports; see task.h. */
+#include "sandbox/task.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/mem.h"
+
+static int task_progress_fd = -1;
+
+static const char *const task_ops[TASK_OPS] = {
+	[TASK_PROVISION] = "provision",
+	[TASK_TEARDOWN] = "teardown",
+	[TASK_HALT] = "halt",
+};
+
+const char *
+task_op_name(enum task_op op)
+{
+	return task_ops[op];
+}
+
+void
+task_encode(struct buf *b, const struct task *t)
+{
+	const struct sandbox_spec *s = &t->spec;
+
+	buf_put_u32(b, TASK_VERSION);
+	buf_put_u8(b, (uint8_t)t->op);
+	buf_put_str(b, s->name);
+	buf_put_str(b, s->provider);
+	buf_put_str(b, s->dir);
+	buf_put_str(b, s->user);
+	buf_put_str(b, s->shell);
+	buf_put_u32(b, s->uid);
+	buf_put_u32(b, s->gid);
+	buf_put_u8(b, s->must_setuid);
+	buf_put_str(b, s->rootfs);
+	buf_put_u32(b, s->network);
+	buf_put_u32(b, s->cpu_percent);
+	buf_put_u64(b, s->memory_bytes);
+	buf_put_u64(b, s->pids_max);
+}
+
+int
+task_decode(const void *p, size_t n, struct task *out)
+{
+	struct reader r = reader_over(p, n);
+	struct task t = { .op = TASK_PROVISION };
+	struct sandbox_spec *s = &t.spec;
+	uint8_t op;
+
+	if (reader_u32(&r) != TASK_VERSION)
+		return -EPROTO;
+	op = reader_u8(&r);
+	reader_str_into(&r, s->name, sizeof(s->name));
+	reader_str_into(&r, s->provider, sizeof(s->provider));
+	reader_str_into(&r, s->dir, sizeof(s->dir));
+	reader_str_into(&r, s->user, sizeof(s->user));
+	reader_str_into(&r, s->shell, sizeof(s->shell));
+	s->uid = reader_u32(&r);
+	s->gid = reader_u32(&r);
+	s->must_setuid = reader_u8(&r) == 1;
+	reader_str_into(&r, s->rootfs, sizeof(s->rootfs));
+	s->network = reader_u32(&r);
+	s->cpu_percent = reader_u32(&r);
+	s->memory_bytes = reader_u64(&r);
+	s->pids_max = reader_u64(&r);
+	if (!reader_done(&r) || op >= TASK_OPS ||
+	    s->network > SANDBOX_NET_NONE || s->cpu_percent > SANDBOX_CPU_MAX ||
+	    s->uid == 0 || !sandbox_name_is_valid(s->name) || s->dir[0] != '/')
+		return -EPROTO;
+	t.op = (enum task_op)op;
+	*out = t;
+	return 0;
+}
+
+void
+task_report_encode(struct buf *b, const struct task_report *r)
+{
+	buf_put_u8(b, (uint8_t)r->kind);
+	buf_put_str(b, r->line);
+	buf_put_u32(b, (uint32_t)-r->code);
+	buf_put_str(b, r->made.missing);
+}
+
+int
+task_report_decode(const void *p, size_t n, struct task_report *out)
+{
+	struct reader r = reader_over(p, n);
+	struct task_report t = { .kind = TASK_PROGRESS };
+	uint8_t kind = reader_u8(&r);
+	uint32_t code;
+
+	reader_str_into(&r, t.line, sizeof(t.line));
+	code = reader_u32(&r);
+	reader_str_into(&r, t.made.missing, sizeof(t.made.missing));
+	if (!reader_done(&r) ||
+	    (kind != TASK_PROGRESS && kind != TASK_RESULT) || code > 4095)
+		return -EPROTO;
+	t.kind = (enum task_kind)kind;
+	t.code = -(int)code;
+	*out = t;
+	return 0;
+}
+
+void
+task_progress_to(int fd)
+{
+	task_progress_fd = fd;
+}
+
+void
+task_progress(const char *fmt, ...)
+{
+	struct task_report r = { .kind = TASK_PROGRESS };
+	struct buf b = { 0 };
+	va_list ap;
+
+	if (task_progress_fd < 0)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(r.line, sizeof(r.line), fmt, ap);
+	va_end(ap);
+	task_report_encode(&b, &r);
+	(void)send(task_progress_fd, buf_head(&b), buf_len(&b),
+	    MSG_DONTWAIT | MSG_NOSIGNAL);
+	buf_release(&b);
+}

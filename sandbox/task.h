@@ -1,0 +1,60 @@
+/*
+ * What berthd asks berth-sandbox to do, and what it hears of it: one packet
+ * there, any number of lines of progress and one result back, on a socket that
+ * keeps packets apart. Both are of one build; the version only catches a half
+ * replaced installation.
+ */
+#ifndef SANDBOX_TASK_H
+#define SANDBOX_TASK_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "sandbox/provider.h"
+
+#define TASK_VERSION    1
+#define TASK_FD         3 /* of the socket, in berth-sandbox */
+#define TASK_PACKET_MAX 8192
+
+enum task_op {
+	TASK_PROVISION,
+	TASK_TEARDOWN,
+	TASK_HALT,
+	TASK_OPS
+};
+
+/* "provision", ...; for logs. */
+const char *task_op_name(enum task_op op);
+
+struct task {
+	enum task_op op;
+	struct sandbox_spec spec;
+};
+
+enum task_kind {
+	TASK_PROGRESS = 'p',
+	TASK_RESULT = 'r'
+};
+
+struct task_report {
+	enum task_kind kind;
+	char line[ERR_MSG_MAX]; /* of progress; or why it failed */
+	int code;               /* of a result: 0 or a negative errno */
+	struct sandbox_made made;
+};
+
+/* Encoders append to B; decoders take exactly N bytes: 0 or -EPROTO. */
+void task_encode(struct buf *b, const struct task *t);
+int task_decode(const void *p, size_t n, struct task *out);
+void task_report_encode(struct buf *b, const struct task_report *r);
+int task_report_decode(const void *p, size_t n, struct task_report *out);
+
+/*
+ * In a provider: a line for whoever waits. Sent if this is berth-sandbox, else
+ * forgotten; never blocks.
+ */
+void task_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* In berth-sandbox: where progress goes. */
+void task_progress_to(int fd);
+
+#endif

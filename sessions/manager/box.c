@@ -1,0 +1,563 @@
+/* Sandboxes and who waits for them; see box.h. */
+#include "sessions/manager/box.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "sandbox/job.h"
+#include "sandbox/template.h"
+#include "sessions/manager/session.h"
+
+#define BOX_JOB_MS    60000
+#define BOX_LOOK_MS   20
+#define BOX_MARGIN_MS 5000 /* beyond stop_grace, until a session has ended */
+
+struct box *
+box_find(struct manager *m, const char *name)
+{
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &m->boxes) {
+		struct box *b = list_entry(pos, struct box, node);
+
+		if (strcmp(b->spec.name, name) == 0)
+			return b;
+	}
+	return NULL;
+}
+
+static struct box *
+box_new(struct manager *m, const char *name)
+{
+	struct box *b = xcalloc(1, sizeof(*b));
+
+	b->m = m;
+	b->spec = m->spec;
+	b->watch_fd = -1;
+	snprintf(b->spec.name, sizeof(b->spec.name), "%s", name);
+	list_init(&b->requests);
+	list_append(&m->boxes, &b->node);
+	return b;
+}
+
+static void
+box_unwatch(struct box *b)
+{
+	if (b->watch_ev)
+		event_free(take_ptr(b->watch_ev));
+	if (b->watch_fd >= 0)
+		close(take_fd(&b->watch_fd));
+}
+
+static void
+box_free(struct box *b)
+{
+	list_remove(&b->node);
+	box_unwatch(b);
+	if (b->leave_ev)
+		event_free(b->leave_ev);
+	if (b->job)
+		job_abandon(b->job);
+	while (!list_empty(&b->requests))
+		request_free(
+		    list_entry(b->requests.next, struct request, node));
+	free(b);
+}
+
+/* ---- phases ---------------------------------------------------------------- */
+
+/* A row, an audit event and a line of the log, in this order. */
+static void
+box_turn(struct box *b, enum sandbox_phase phase, const char *event,
+    const char *identity, const char *detail)
+{
+	const char *text = detail && *detail ? detail : NULL;
+
+	b->phase = phase;
+	snprintf(b->detail, sizeof(b->detail), "%s", text ? text : "");
+	store_sandbox_state(b->m->store, b->id, sandbox_phase_name(phase), text,
+	    clock_wall_ms());
+	store_audit(
+	    b->m->store, event, identity, NULL, b->spec.name, NULL, text);
+	if (phase == SANDBOX_FAILED && !b->m->is_closing)
+		log_err(event, "sandbox", b->spec.name, "provider",
+		    b->spec.provider, "why", text, NULL);
+	else
+		log_info(event, "sandbox", b->spec.name, "provider",
+		    b->spec.provider, "note", text, NULL);
+}
+
+static void
+box_on_lost(evutil_socket_t fd, short what, void *arg)
+{
+	struct box *b = arg;
+
+	(void)fd;
+	(void)what;
+	box_unwatch(b);
+	if (!b->is_leaving)
+		box_turn(b, SANDBOX_FAILED, "sandbox_lost", NULL,
+		    "its first process ended");
+}
+
+static void
+box_watch(struct box *b)
+{
+	box_unwatch(b);
+	b->watch_fd = b->provider->watch(&b->spec);
+	if (b->watch_fd < 0)
+		return;
+	b->watch_ev =
+	    event_new(b->m->base, b->watch_fd, EV_READ, box_on_lost, b);
+	if (!b->watch_ev)
+		abort();
+	event_add(b->watch_ev, NULL);
+}
+
+/* What is known about a row's sandbox now. */
+static void
+box_look(struct box *b)
+{
+	enum sandbox_phase now;
+
+	if (!b->provider)
+		return;
+	now = b->provider->status(&b->spec);
+	if (now == SANDBOX_RUNNING && b->phase != SANDBOX_RUNNING)
+		box_turn(b, now, "sandbox_running", NULL, NULL);
+	else if (now != SANDBOX_RUNNING && b->phase == SANDBOX_RUNNING)
+		box_turn(b, SANDBOX_FAILED, "sandbox_lost", NULL,
+		    "it does not run any more");
+	if (b->phase == SANDBOX_RUNNING)
+		box_watch(b);
+}
+
+static bool
+box_load(const struct store_sandbox *r, void *arg)
+{
+	struct manager *m = arg;
+	struct err e = { .code = 0 };
+	struct box *b;
+
+	if (strcmp(r->state, sandbox_phase_name(SANDBOX_GONE)) == 0)
+		return true;
+	b = box_new(m, r->name);
+	b->id = r->id;
+	snprintf(b->template, sizeof(b->template), "%s",
+	    r->template[0] ? r->template : r->provider);
+	snprintf(b->detail, sizeof(b->detail), "%s", r->detail);
+	(void)sandbox_phase_parse(r->state, &b->phase);
+	if (sandbox_template(m->conf, b->template, &b->spec, &e) < 0)
+		log_warn(
+		    "sandbox_template", "sandbox", r->name, "why", e.msg, NULL);
+	/* What it was made by has the word, whatever its template says now. */
+	snprintf(b->spec.provider, sizeof(b->spec.provider), "%s", r->provider);
+	b->provider = sandbox_find(r->provider, &e);
+	if (!b->provider)
+		log_err(
+		    "sandbox_provider", "sandbox", r->name, "why", e.msg, NULL);
+	return true;
+}
+
+void
+boxes_load(struct manager *m)
+{
+	struct list *pos, *tmp;
+
+	store_sandbox_each(m->store, box_load, m);
+	list_for_each (pos, tmp, &m->boxes)
+		box_look(list_entry(pos, struct box, node));
+}
+
+void
+boxes_free(struct manager *m)
+{
+	while (!list_empty(&m->boxes))
+		box_free(list_entry(m->boxes.next, struct box, node));
+}
+
+/* ---- making ---------------------------------------------------------------- */
+
+/* Everybody who waits goes on, or hears WHY. */
+static void
+box_answer_all(struct box *b, enum manager_code code, const char *why)
+{
+	struct list waiting, *pos, *tmp;
+
+	/* What goes on may come to wait again. */
+	list_init(&waiting);
+	list_for_each (pos, tmp, &b->requests) {
+		list_remove(pos);
+		list_append(&waiting, pos);
+	}
+	while (!list_empty(&waiting)) {
+		struct request *r =
+		    list_entry(waiting.next, struct request, node);
+
+		list_remove(&r->node);
+		if (code != MANAGER_OK)
+			request_fail(r, code, "%s", why);
+		else
+			request_go_on(r);
+	}
+}
+
+static void
+box_missing_note(const char *missing, char *out, size_t size)
+{
+	*out = '\0';
+	if (*missing)
+		snprintf(out, size, "limits not enforced here: %s", missing);
+}
+
+/* Why, and for somebody who chose nothing: what to choose. */
+static void
+box_failure(const struct box *b, const char *why, char *out, size_t size)
+{
+	if (strcmp(b->template, SANDBOX_TEMPLATE_AUTO) == 0)
+		snprintf(out, size,
+		    "no sandbox can be made here: %s; to do without isolation "
+		    "set access.default_template = local",
+		    why);
+	else
+		snprintf(
+		    out, size, "cannot make sandbox %s: %s", b->spec.name, why);
+}
+
+static void
+box_made(struct box *b, const struct sandbox_made *made)
+{
+	char note[160];
+
+	box_missing_note(made->missing, note, sizeof(note));
+	box_turn(b, SANDBOX_RUNNING, "sandbox_running", NULL, note);
+	box_watch(b);
+}
+
+static void
+box_on_provision(const struct task_report *r, void *arg)
+{
+	struct box *b = arg;
+	char why[256];
+
+	if (r->kind == TASK_PROGRESS) {
+		log_info("sandbox_progress", "sandbox", b->spec.name, "line",
+		    r->line, NULL);
+		return;
+	}
+	b->job = NULL;
+	if (r->code == 0) {
+		box_made(b, &r->made);
+		box_answer_all(b, MANAGER_OK, "");
+		return;
+	}
+	box_failure(b, r->line, why, sizeof(why));
+	box_turn(b, SANDBOX_FAILED, "sandbox_failed", NULL, r->line);
+	box_answer_all(b, MANAGER_FAILED, why);
+}
+
+static int
+box_job(struct box *b, enum task_op op, job_fn fn, struct err *e)
+{
+	struct task t = { .op = op, .spec = b->spec };
+
+	b->job =
+	    job_start(b->m->base, b->m->sandbox_path, &t, BOX_JOB_MS, fn, b, e);
+	return b->job ? 0 : e->code;
+}
+
+static void
+box_wait(struct box *b, struct request *r)
+{
+	list_remove(&r->node);
+	list_append(&b->requests, &r->node);
+	request_wait_box(r);
+}
+
+/* Has the provider make B, which is not there; the row says pending. */
+static enum box_answer
+box_begin(struct box *b, struct request *r, enum manager_code *code_out,
+    struct err *e)
+{
+	struct sandbox_made made = { .missing = "" };
+	int rc;
+
+	*code_out = MANAGER_FAILED;
+	if (b->provider->is_quick) {
+		rc = b->provider->provision(&b->spec, &made, e);
+		if (rc < 0) {
+			box_turn(
+			    b, SANDBOX_FAILED, "sandbox_failed", NULL, e->msg);
+			return BOX_REFUSED;
+		}
+		if (b->phase != SANDBOX_RUNNING)
+			box_made(b, &made);
+		return BOX_READY;
+	}
+	box_turn(b, SANDBOX_PENDING, "sandbox_begin", r->who.identity, NULL);
+	rc = box_job(b, TASK_PROVISION, box_on_provision, e);
+	if (rc < 0) {
+		box_turn(b, SANDBOX_FAILED, "sandbox_failed", NULL, e->msg);
+		return BOX_REFUSED;
+	}
+	box_wait(b, r);
+	return BOX_WAITS;
+}
+
+/* A row and a box for a name that has none. */
+static struct box *
+box_make(struct request *r, const char *template, struct err *e)
+{
+	struct manager *m = r->m;
+	struct box *b = box_new(m, r->sandbox);
+	struct store_sandbox row = { .created_ms = clock_wall_ms() };
+	int rc;
+
+	if (!template)
+		template = m->conf->access.default_template;
+	rc = sandbox_template(m->conf, template, &b->spec, e);
+	b->provider = rc < 0 ? NULL : sandbox_find(b->spec.provider, e);
+	if (!b->provider) {
+		box_free(b);
+		return NULL;
+	}
+	snprintf(b->template, sizeof(b->template), "%s", template);
+	row.last_active_ms = row.created_ms;
+	snprintf(row.name, sizeof(row.name), "%s", b->spec.name);
+	snprintf(row.provider, sizeof(row.provider), "%s", b->spec.provider);
+	snprintf(row.template, sizeof(row.template), "%s", template);
+	snprintf(row.state, sizeof(row.state), "%s",
+	    sandbox_phase_name(SANDBOX_PENDING));
+	rc = store_sandbox_insert(m->store, &row);
+	if (rc < 0) {
+		err_sys(e, rc, "the store cannot take the sandbox");
+		box_free(b);
+		return NULL;
+	}
+	b->id = row.id;
+	store_audit(m->store, "sandbox_create", r->who.identity,
+	    r->who.remote_addr, b->spec.name, NULL, template);
+	return b;
+}
+
+/* One that is in the store: what it is made of may have changed meanwhile. */
+static enum box_answer
+box_again(struct box *b, struct request *r, enum manager_code *code_out,
+    struct err *e)
+{
+	*code_out = MANAGER_FAILED;
+	if (b->is_leaving) {
+		*code_out = MANAGER_CONFLICT;
+		err_set(e, -EBUSY, "sandbox %s is being removed", b->spec.name);
+		return BOX_REFUSED;
+	}
+	if (b->job) {
+		box_wait(b, r);
+		return BOX_WAITS;
+	}
+	/* An error of the past may be over; the hard ones come again. */
+	b->provider = sandbox_find(b->spec.provider, e);
+	if (!b->provider)
+		return BOX_REFUSED;
+	if (!b->provider->is_quick && b->phase == SANDBOX_RUNNING &&
+	    b->provider->status(&b->spec) == SANDBOX_RUNNING)
+		return BOX_READY;
+	if (sandbox_template(b->m->conf, b->template, &b->spec, e) < 0)
+		return BOX_REFUSED;
+	return box_begin(b, r, code_out, e);
+}
+
+enum box_answer
+box_want(struct request *r, const char *template, enum manager_code *code_out,
+    struct err *e)
+{
+	struct box *b = box_find(r->m, r->sandbox);
+
+	if (b)
+		return box_again(b, r, code_out, e);
+	if (!r->m->conf->access.autocreate) {
+		*code_out = MANAGER_NOT_FOUND;
+		err_set(e, -ENOENT, "there is no sandbox %s", r->sandbox);
+		return BOX_REFUSED;
+	}
+	*code_out = MANAGER_FAILED;
+	b = box_make(r, template, e);
+	return b ? box_begin(b, r, code_out, e) : BOX_REFUSED;
+}
+
+enum box_answer
+box_create(struct request *r, const char *template, enum manager_code *code_out,
+    struct err *e)
+{
+	struct box *b = box_find(r->m, r->sandbox);
+
+	if (b && b->phase == SANDBOX_FAILED)
+		return box_again(b, r, code_out, e);
+	if (b) {
+		*code_out = MANAGER_CONFLICT;
+		err_set(e, -EEXIST, "there is a sandbox %s", r->sandbox);
+		return BOX_REFUSED;
+	}
+	*code_out = MANAGER_FAILED;
+	b = box_make(r, template, e);
+	return b ? box_begin(b, r, code_out, e) : BOX_REFUSED;
+}
+
+int
+box_place(struct box *b, struct sandbox_place *out, struct err *e)
+{
+	int rc = sandbox_require(b->provider, SANDBOX_CAP_EXEC, e);
+
+	return rc < 0 ? rc : b->provider->exec(&b->spec, out, e);
+}
+
+/* ---- removing -------------------------------------------------------------- */
+
+static bool
+box_has_sessions(const struct box *b, bool stop)
+{
+	struct list *pos, *tmp;
+	bool has = false;
+
+	list_for_each (pos, tmp, &b->m->sessions) {
+		struct session *s = list_entry(pos, struct session, node);
+
+		if (s->phase == PHASE_ENDED ||
+		    strcmp(s->sandbox, b->spec.name) != 0)
+			continue;
+		has = true;
+		if (stop)
+			session_stop(s);
+	}
+	return has;
+}
+
+static void
+box_on_gone(const struct task_report *r, void *arg)
+{
+	struct box *b = arg;
+	char why[256];
+
+	if (r->kind == TASK_PROGRESS)
+		return;
+	b->job = NULL;
+	b->is_leaving = false;
+	box_unwatch(b);
+	if (r->code < 0) {
+		snprintf(why, sizeof(why), "cannot remove sandbox %s: %s",
+		    b->spec.name, r->line);
+		box_turn(b, SANDBOX_FAILED, "sandbox_failed", NULL, r->line);
+		box_answer_all(b, MANAGER_FAILED, why);
+		return;
+	}
+	if (!b->is_removed) {
+		box_turn(b, SANDBOX_FAILED, "sandbox_halted", NULL,
+		    "berthd was stopped");
+		return;
+	}
+	box_turn(b, SANDBOX_GONE, "sandbox_remove", NULL, NULL);
+	box_answer_all(b, MANAGER_OK, "");
+	box_free(b);
+}
+
+static void
+box_leave(struct box *b)
+{
+	struct task_report failed = { .kind = TASK_RESULT };
+	struct err e = { .code = 0 };
+
+	if (box_job(b, b->is_removed ? TASK_TEARDOWN : TASK_HALT, box_on_gone,
+		&e) == 0)
+		return;
+	failed.code = e.code;
+	snprintf(failed.line, sizeof(failed.line), "%s", e.msg);
+	box_on_gone(&failed, b);
+}
+
+/* Until its sessions have ended; what survives a KILL is not waited for. */
+static void
+box_on_leave(evutil_socket_t fd, short what, void *arg)
+{
+	struct box *b = arg;
+	struct timeval tv = { 0, BOX_LOOK_MS * 1000 };
+
+	(void)fd;
+	(void)what;
+	if (box_has_sessions(b, false) &&
+	    clock_mono_ms() < b->leave_deadline_ms)
+		evtimer_add(b->leave_ev, &tv);
+	else
+		box_leave(b);
+}
+
+/* Sessions first where nobody else ends their processes. */
+static void
+box_begin_leaving(struct box *b)
+{
+	int64_t grace_ms = (int64_t)b->m->conf->session.stop_grace_ms;
+
+	b->is_leaving = true;
+	b->leave_deadline_ms = clock_mono_ms() + grace_ms + BOX_MARGIN_MS;
+	if (b->provider->is_contained || !box_has_sessions(b, true)) {
+		box_leave(b);
+		return;
+	}
+	if (!b->leave_ev)
+		b->leave_ev = evtimer_new(b->m->base, box_on_leave, b);
+	if (!b->leave_ev)
+		abort();
+	box_on_leave(-1, 0, b);
+}
+
+enum box_answer
+box_remove(struct request *r, enum manager_code *code_out, struct err *e)
+{
+	struct box *b = box_find(r->m, r->sandbox);
+
+	*code_out = MANAGER_NOT_FOUND;
+	if (!b) {
+		err_set(e, -ENOENT, "there is no sandbox %s", r->sandbox);
+		return BOX_REFUSED;
+	}
+	*code_out = MANAGER_CONFLICT;
+	if (!b->provider)
+		b->provider = sandbox_find(b->spec.provider, e);
+	if (!b->provider)
+		return BOX_REFUSED;
+	if (b->job && !b->is_leaving) {
+		err_set(e, -EBUSY, "sandbox %s is being made", r->sandbox);
+		return BOX_REFUSED;
+	}
+	store_audit(r->m->store, "sandbox_rm", r->who.identity,
+	    r->who.remote_addr, b->spec.name, NULL, NULL);
+	b->is_removed = true;
+	box_wait(b, r);
+	if (!b->is_leaving)
+		box_begin_leaving(b);
+	return BOX_WAITS;
+}
+
+bool
+boxes_halt(struct manager *m)
+{
+	struct list *pos, *tmp;
+	bool is_done = true;
+
+	list_for_each (pos, tmp, &m->boxes) {
+		struct box *b = list_entry(pos, struct box, node);
+
+		if (b->provider && b->provider->is_contained && !b->job &&
+		    b->phase == SANDBOX_RUNNING) {
+			b->is_leaving = true;
+			box_leave(b);
+		}
+		is_done = is_done && !b->job;
+	}
+	return is_done;
+}
