@@ -7,6 +7,7 @@
 #define CONF_CONF_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -70,6 +71,30 @@ struct conf_answer {
 	uint32_t foreground, background, cursor;
 };
 
+enum conf_network {
+	CONF_NETWORK_LOOPBACK,
+	CONF_NETWORK_HOST,
+	CONF_NETWORK_NONE
+};
+
+#define CONF_TEMPLATES_MAX     64
+#define CONF_TEMPLATE_NAME_MAX 32 /* inih cuts sections at 50 */
+
+/* The template that is native where that works, and else refuses. */
+#define CONF_TEMPLATE_AUTO "auto"
+
+/* What a sandbox is made from: a section [template NAME]. */
+struct conf_template {
+	char *name;     /* NULL for one that is built in */
+	char *provider; /* native or local */
+	char *rootfs;   /* absolute, or "" for the system of this host */
+	enum conf_network network;
+	uint64_t cpu_percent;  /* of one processor; 0: no limit */
+	uint64_t memory_bytes; /* 0: no limit */
+	uint64_t pids_max;     /* 0: no limit */
+	unsigned given;        /* bits of keys, for the loader */
+};
+
 /*
  * Values after loading: strings are never NULL ("" where the default is
  * "none"), paths are absolute, times are milliseconds, sizes bytes.
@@ -129,7 +154,16 @@ struct conf {
 		uint64_t min_free_bytes, max_bytes;
 		enum conf_on_error on_error;
 	} recording;
+	struct conf_template *templates[CONF_TEMPLATES_MAX];
+	size_t n_templates;
 };
+
+/*
+ * The template NAME, configured or built in (auto, native, local): OUT borrows
+ * the strings of C. -ENOENT with a sentence that lists what there is.
+ */
+int conf_template_find(const struct conf *c, const char *name,
+    struct conf_template *out, struct err *e);
 
 /*
  * Loads FILE (NULL: the default path, where absence is no error), applies the

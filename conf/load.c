@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "conf/options.h"
+#include "conf/template.h"
 
 #define LOAD_FILE_MAX (1U << 20)
 
@@ -31,7 +32,8 @@ struct load {
 	struct load_value *values; /* one per row of the table */
 	size_t n_values;
 	int line;
-	bool is_indented; /* the present line */
+	bool is_indented;  /* the present line */
+	struct conf *conf; /* templates go there at once */
 	struct err *e;
 	int rc; /* of the first error */
 };
@@ -56,8 +58,14 @@ load_check_section(struct load *l, const char *line)
 	if (line[0] != '[' || !end)
 		return;
 	name = xstrndup(line + 1, (size_t)(end - line - 1));
-	if (!option_section_exists(name))
+	if (template_name(name)) {
+		struct err e = { 0 };
+
+		if (template_open(l->conf, name, &e) < 0)
+			load_fail(l, -EINVAL, "", e.msg);
+	} else if (!option_section_exists(name)) {
 		load_fail(l, -EINVAL, name, "unknown section");
+	}
 }
 
 /*
@@ -113,6 +121,19 @@ load_continue(struct load *l, const struct option *o, struct load_value *v,
 	return 1;
 }
 
+/* A key of a template: parsed at once, for nothing depends on its order. */
+static int
+load_template(
+    struct load *l, const char *section, const char *name, const char *text)
+{
+	autofree char *key = xasprintf("%s.%s", section, name);
+	struct err e = { 0 };
+
+	if (template_set(l->conf, section, name, text, l->file_dir, &e) < 0)
+		return load_fail(l, -EINVAL, key, e.msg);
+	return 1;
+}
+
 static int
 load_handle(void *arg, const char *section, const char *name, const char *text)
 {
@@ -127,6 +148,8 @@ load_handle(void *arg, const char *section, const char *name, const char *text)
 	if (!*section)
 		return load_fail(
 		    l, -EINVAL, name, "stands before the first [section]");
+	if (template_name(section))
+		return load_template(l, section, name, text);
 	if (!o)
 		return load_fail(l, -EINVAL, key, "unknown key");
 	v = &l->values[o - options_all(&n)];
@@ -275,6 +298,9 @@ load_check(const struct load *l, const struct conf *c)
 			p += n;
 		}
 	}
+	if (!template_exists(c, c->access.default_template))
+		return load_blame(l, "access", "default_template",
+		    "there is no such template");
 	if (access(c->session.shell, X_OK) < 0)
 		return load_blame(
 		    l, "session", "shell", "there is no such program");
@@ -301,6 +327,7 @@ conf_load(const char *file, const char *const *overrides, unsigned n_overrides,
 	struct conf *c = xcalloc(1, sizeof(*c));
 	int rc;
 
+	l.conf = c;
 	options_all(&l.n_values);
 	l.values = xcalloc(l.n_values, sizeof(*l.values));
 	l.cwd = realpath(".", NULL);
@@ -327,6 +354,8 @@ conf_free(struct conf *c)
 	size_t n;
 	const struct option *table = options_all(&n);
 
+	if (c)
+		templates_free(c);
 	for (size_t i = 0; c && i < n; i++) {
 		if (option_type(table[i].kind)->is_string)
 			free(*(char **)(void *)((char *)c + table[i].field));

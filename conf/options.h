@@ -18,8 +18,9 @@ struct option;
 #define OPTION_VALUE_MAX 4096
 
 enum option_kind {
-	OPTION_NAME,  /* of a user */
-	OPTION_GROUP, /* of a group that exists, or none */
+	OPTION_NAME,     /* of a user */
+	OPTION_TEMPLATE, /* of a template; whether it exists is seen later */
+	OPTION_GROUP,    /* of a group that exists, or none */
 	OPTION_PATH,
 	OPTION_PATHS,
 	OPTION_LISTEN,

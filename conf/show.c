@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "conf/options.h"
+#include "conf/template.h"
 
 /* Lists longer than this go on in indented lines; inih cuts at 200. */
 #define SHOW_LINE_MAX 120
@@ -56,6 +57,7 @@ conf_show(const struct conf *c, FILE *out)
 		show_section(table, i, out);
 		show_value(&table[i], text, out);
 	}
+	templates_show(c, out);
 }
 
 /* TEXT as comment lines, broken between words. */
@@ -100,6 +102,15 @@ conf_print_sample(FILE *out)
 		    table[i].compute ? "" : " ",
 		    table[i].compute ? "" : table[i].def);
 	}
+	fputs("\n# What sandboxes are made from, any number of sections.\n"
+	      "# [template NAME]\n",
+	    out);
+	table = template_options(&n);
+	for (size_t i = 0; i < n; i++) {
+		show_comment(table[i].help, out);
+		fprintf(out, "# (%s)\n# %s = %s\n", table[i].unit,
+		    table[i].name, table[i].def);
+	}
 }
 
 /* TEXT with what troff would read as its own written as characters. */
@@ -118,16 +129,15 @@ show_troff(const char *text, FILE *out)
 	}
 }
 
-void
-conf_print_manual(FILE *out)
+static void
+show_manual(const struct option *table, size_t n, FILE *out)
 {
-	size_t n;
-	const struct option *table = options_all(&n);
-
 	for (size_t i = 0; i < n; i++) {
 		if (i == 0 ||
 		    strcmp(table[i - 1].section, table[i].section) != 0)
-			fprintf(out, ".SS \"[%s]\"\n", table[i].section);
+			fprintf(out, ".SS \"[%s%s]\"\n", table[i].section,
+			    strcmp(table[i].section, "template") ? ""
+								 : " NAME");
 		fprintf(out, ".TP\n.BR %s \" = ", table[i].name);
 		show_troff(table[i].unit, out);
 		fputs("\"\n", out);
@@ -136,4 +146,15 @@ conf_print_manual(FILE *out)
 		show_troff(table[i].def, out);
 		fputs(".\n", out);
 	}
+}
+
+void
+conf_print_manual(FILE *out)
+{
+	size_t n;
+	const struct option *table = options_all(&n);
+
+	show_manual(table, n, out);
+	table = template_options(&n);
+	show_manual(table, n, out);
 }

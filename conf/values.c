@@ -107,6 +107,16 @@ value_parse_name(const struct option *o, const char *text, const char *dir,
 }
 
 static int
+value_parse_template(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	(void)dir;
+	if (strlen(text) > CONF_TEMPLATE_NAME_MAX)
+		return err_set(e, -EINVAL, "is too long for a name");
+	return value_put_string(o, c, xstrdup(text));
+}
+
+static int
 value_parse_group(const struct option *o, const char *text, const char *dir,
     struct conf *c, struct err *e)
 {
@@ -332,6 +342,8 @@ value_format_answer(const struct option *o, const struct conf *c)
 
 static const struct option_type value_types[OPTION_KINDS] = {
 	[OPTION_NAME] = { value_parse_name, value_format_string, false, true },
+	[OPTION_TEMPLATE] = { value_parse_template, value_format_string, false,
+	    true },
 	[OPTION_GROUP] = { value_parse_group, value_format_string, false,
 	    true },
 	[OPTION_PATH] = { value_parse_path, value_format_string, false, true },

@@ -6,9 +6,6 @@ struct conf;
 struct err;
 struct sandbox_spec;
 
-/* The template that is native where that works, and else refuses. */
-#define SANDBOX_TEMPLATE_AUTO "auto"
-
 /*
  * Fills what the template NAME decides in IO: provider, root, network, limits.
  * Built in are auto, native and local; the configuration has more. -ENOENT with

@@ -63,12 +63,14 @@ box_free(struct box *b)
 	if (b->leave_ev)
 		event_free(b->leave_ev);
 	if (b->job)
-		job_abandon(b->job);
+		job_forget(b->job);
 	while (!list_empty(&b->requests))
 		request_free(
 		    list_entry(b->requests.next, struct request, node));
 	free(b);
 }
+
+static void box_on_cleaned(const struct task_report *r, void *arg);
 
 /* ---- phases ---------------------------------------------------------------- */
 
@@ -93,6 +95,30 @@ box_turn(struct box *b, enum sandbox_phase phase, const char *event,
 		    b->spec.provider, "note", text, NULL);
 }
 
+static int
+box_job(struct box *b, enum task_op op, job_fn fn, struct err *e)
+{
+	struct task t = { .op = op, .spec = b->spec };
+
+	b->job =
+	    job_start(b->m->base, b->m->sandbox_path, &t, BOX_JOB_MS, fn, b, e);
+	return b->job ? 0 : e->code;
+}
+
+/* What a lost one left is removed, its workspace stays. */
+static void
+box_lose(struct box *b, const char *why)
+{
+	struct err e = { .code = 0 };
+
+	box_turn(b, SANDBOX_FAILED, "sandbox_lost", NULL, why);
+	if (!b->provider->is_contained || b->job)
+		return;
+	if (box_job(b, TASK_HALT, box_on_cleaned, &e) < 0)
+		log_err("sandbox_not_cleaned", "sandbox", b->spec.name, "why",
+		    e.msg, NULL);
+}
+
 static void
 box_on_lost(evutil_socket_t fd, short what, void *arg)
 {
@@ -102,8 +128,7 @@ box_on_lost(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	box_unwatch(b);
 	if (!b->is_leaving)
-		box_turn(b, SANDBOX_FAILED, "sandbox_lost", NULL,
-		    "its first process ended");
+		box_lose(b, "its first process ended");
 }
 
 static void
@@ -132,8 +157,7 @@ box_look(struct box *b)
 	if (now == SANDBOX_RUNNING && b->phase != SANDBOX_RUNNING)
 		box_turn(b, now, "sandbox_running", NULL, NULL);
 	else if (now != SANDBOX_RUNNING && b->phase == SANDBOX_RUNNING)
-		box_turn(b, SANDBOX_FAILED, "sandbox_lost", NULL,
-		    "it does not run any more");
+		box_lose(b, "it does not run any more");
 	if (b->phase == SANDBOX_RUNNING)
 		box_watch(b);
 }
@@ -180,6 +204,7 @@ boxes_free(struct manager *m)
 {
 	while (!list_empty(&m->boxes))
 		box_free(list_entry(m->boxes.next, struct box, node));
+	job_release_all();
 }
 
 /* ---- making ---------------------------------------------------------------- */
@@ -220,7 +245,7 @@ box_missing_note(const char *missing, char *out, size_t size)
 static void
 box_failure(const struct box *b, const char *why, char *out, size_t size)
 {
-	if (strcmp(b->template, SANDBOX_TEMPLATE_AUTO) == 0)
+	if (strcmp(b->template, CONF_TEMPLATE_AUTO) == 0)
 		snprintf(out, size,
 		    "no sandbox can be made here: %s; to do without isolation "
 		    "set access.default_template = local",
@@ -262,14 +287,34 @@ box_on_provision(const struct task_report *r, void *arg)
 	box_answer_all(b, MANAGER_FAILED, why);
 }
 
+/* The row says pending before anything is there. */
 static int
-box_job(struct box *b, enum task_op op, job_fn fn, struct err *e)
+box_provision(struct box *b, const char *identity, struct err *e)
 {
-	struct task t = { .op = op, .spec = b->spec };
+	int rc;
 
-	b->job =
-	    job_start(b->m->base, b->m->sandbox_path, &t, BOX_JOB_MS, fn, b, e);
-	return b->job ? 0 : e->code;
+	box_turn(b, SANDBOX_PENDING, "sandbox_begin", identity, NULL);
+	rc = box_job(b, TASK_PROVISION, box_on_provision, e);
+	if (rc < 0)
+		box_turn(b, SANDBOX_FAILED, "sandbox_failed", NULL, e->msg);
+	return rc;
+}
+
+/* Who came meanwhile wants it to run. */
+static void
+box_on_cleaned(const struct task_report *r, void *arg)
+{
+	struct box *b = arg;
+	struct err e = { .code = 0 };
+
+	if (r->kind == TASK_PROGRESS)
+		return;
+	b->job = NULL;
+	if (r->code < 0)
+		log_err("sandbox_not_cleaned", "sandbox", b->spec.name, "why",
+		    r->line, NULL);
+	if (!list_empty(&b->requests) && box_provision(b, NULL, &e) < 0)
+		box_answer_all(b, MANAGER_FAILED, e.msg);
 }
 
 static void
@@ -280,7 +325,7 @@ box_wait(struct box *b, struct request *r)
 	request_wait_box(r);
 }
 
-/* Has the provider make B, which is not there; the row says pending. */
+/* Has the provider make B, which is not there. */
 static enum box_answer
 box_begin(struct box *b, struct request *r, enum manager_code *code_out,
     struct err *e)
@@ -300,12 +345,8 @@ box_begin(struct box *b, struct request *r, enum manager_code *code_out,
 			box_made(b, &made);
 		return BOX_READY;
 	}
-	box_turn(b, SANDBOX_PENDING, "sandbox_begin", r->who.identity, NULL);
-	rc = box_job(b, TASK_PROVISION, box_on_provision, e);
-	if (rc < 0) {
-		box_turn(b, SANDBOX_FAILED, "sandbox_failed", NULL, e->msg);
+	if (box_provision(b, r->who.identity, e) < 0)
 		return BOX_REFUSED;
-	}
 	box_wait(b, r);
 	return BOX_WAITS;
 }
