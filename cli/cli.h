@@ -102,6 +102,15 @@ int verb_rec_cat(struct cli *c, int argc, char **argv);
 /* Plays a recording in this terminal. */
 int verb_rec_play(struct cli *c, int argc, char **argv);
 
+/* Lists sandboxes. */
+int verb_sandbox_ls(struct cli *c, int argc, char **argv);
+
+/* Makes one, and waits until it is there. */
+int verb_sandbox_create(struct cli *c, int argc, char **argv);
+
+/* Ends its sessions and removes it with its workspace. */
+int verb_sandbox_rm(struct cli *c, int argc, char **argv);
+
 /* Has berthd execute its program anew, and waits until it has. */
 int verb_upgrade(struct cli *c, int argc, char **argv);
 

@@ -478,10 +478,12 @@ manager_sandbox_create(struct manager *m, const struct principal *who,
 	struct request *r = request_new(m, who, fn, arg);
 	enum manager_code code = MANAGER_FAILED;
 	struct err e = { .code = 0 };
+	enum box_answer answer;
 
-	if (attach_may_own(r, name))
-		attach_box_answer(
-		    r, box_create(r, template, &code, &e), code, &e);
+	if (!attach_may_own(r, name))
+		return r;
+	answer = box_create(r, template, &code, &e);
+	attach_box_answer(r, answer, code, &e);
 	return r;
 }
 
@@ -492,8 +494,11 @@ manager_sandbox_remove(struct manager *m, const struct principal *who,
 	struct request *r = request_new(m, who, fn, arg);
 	enum manager_code code = MANAGER_FAILED;
 	struct err e = { .code = 0 };
+	enum box_answer answer;
 
-	if (attach_may_own(r, name))
-		attach_box_answer(r, box_remove(r, &code, &e), code, &e);
+	if (!attach_may_own(r, name))
+		return r;
+	answer = box_remove(r, &code, &e);
+	attach_box_answer(r, answer, code, &e);
 	return r;
 }
