@@ -19,6 +19,7 @@ struct cgroup_bases {
 	char path[CGROUP_KINDS][CGROUP_PATH_MAX];
 };
 
+/* Looks them up; never fails. */
 void cgroup_find(struct cgroup_bases *out);
 
 /* The same out of the texts of /proc/self/mountinfo and /proc/self/cgroup. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/proc.h"
@@ -16,6 +17,7 @@
 #define JOB_PATH "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct job {
+	struct list node; /* of job_all */
 	enum task_op op;
 	char name[SANDBOX_NAME_SIZE];
 	int fd, pidfd;
@@ -24,10 +26,13 @@ struct job {
 	void *arg;
 };
 
-/* Ours is only what is reaped: the rest goes once that is done. */
+/* Every job whose process was not reaped yet. */
+static struct list job_all = { &job_all, &job_all };
+
 static void
 job_free(struct job *j)
 {
+	list_remove(&j->node);
 	if (j->read_ev)
 		event_free(j->read_ev);
 	if (j->timer)
@@ -154,6 +159,7 @@ job_start(struct event_base *base, const char *helper, const struct task *t,
 	struct timeval tv = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
 	struct job *j = xcalloc(1, sizeof(*j));
 
+	list_append(&job_all, &j->node);
 	j->op = t->op;
 	j->fd = j->pidfd = -1;
 	j->fn = fn;
@@ -177,8 +183,15 @@ job_start(struct event_base *base, const char *helper, const struct task *t,
 }
 
 void
-job_abandon(struct job *j)
+job_forget(struct job *j)
 {
-	/* The event base goes with berthd: whoever is init reaps it. */
-	job_free(j);
+	j->fn = NULL;
+}
+
+void
+job_release_all(void)
+{
+	/* Whoever becomes their parent reaps them. */
+	while (!list_empty(&job_all))
+		job_free(list_entry(job_all.next, struct job, node));
 }

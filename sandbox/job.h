@@ -23,9 +23,12 @@ struct job *job_start(struct event_base *base, const char *helper,
     const struct task *t, int timeout_ms, job_fn fn, void *arg, struct err *e);
 
 /*
- * Lets it go on without anybody who hears of it: what it does is idempotent and
+ * Nobody hears of J any more, which goes on: what it does is idempotent and
  * leaves a record.
  */
-void job_abandon(struct job *j);
+void job_forget(struct job *j);
+
+/* Frees all jobs, before their event base goes; their processes go on. */
+void job_release_all(void);
 
 #endif

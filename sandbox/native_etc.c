@@ -1,7 +1,7 @@
 /*
- * /etc of a native sandbox: a few files of its own and what of the host's is
- * in the list. A list, because what else lies there is nobody's business. In
- * the first process, before anything else runs.
+ * The directory for settings of a native sandbox: a few files of its own and
+ * what of the host's is in the list. A list, because what else lies there is
+ * nobody's business. In the first process, before anything else runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,6 @@ static const char *const etc_shared[] = {
 	"default/locale",
 	"dpkg",
 	"emacs",
-	"environment",
 	"fonts",
 	"gitconfig",
 	"gai.conf",
@@ -55,8 +54,6 @@ static const char *const etc_shared[] = {
 	"os-release",
 	"perl",
 	"pki",
-	"profile",
-	"profile.d",
 	"protocols",
 	"python3",
 	"python3.11",
@@ -75,6 +72,16 @@ static const char *const etc_shared[] = {
 	"xdg",
 	"zsh",
 };
+
+/*
+ * The host's would give login shells another PATH than all other processes of
+ * the sandbox have.
+ */
+static const char etc_profile[] =
+    "if [ \"${PS1-}\" ] && [ \"${BASH-}\" ] && [ \"$BASH\" != /bin/sh ] &&\n"
+    "	[ -r /etc/bash.bashrc ]; then\n"
+    "	. /etc/bash.bashrc\n"
+    "fi\n";
 
 /* Only with the host's network do its name servers mean anything. */
 static const char etc_resolver[] = "resolv.conf";
@@ -151,6 +158,8 @@ etc_files(const struct sandbox_spec *s, struct err *e)
 		rc = etc_write("hosts", hosts, e);
 	if (rc == 0)
 		rc = etc_write("hostname", hostname, e);
+	if (rc == 0)
+		rc = etc_write("profile", etc_profile, e);
 	if (rc == 0)
 		rc = etc_write("nsswitch.conf",
 		    "passwd: files\ngroup: files\nshadow: files\n"

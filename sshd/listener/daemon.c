@@ -34,6 +34,18 @@ static const char daemon_no_separation[] =
     "berthd runs as an ordinary user: the provider local separates nothing,"
     " sandboxes can reach each other and berth's own files";
 
+/* For an ordinary user whose sandboxes are none, unless it asks for others. */
+static const char *
+daemon_warning(const struct conf *c)
+{
+	struct conf_template t;
+
+	if (geteuid() == 0 ||
+	    conf_template_find(c, c->access.default_template, &t, NULL) < 0)
+		return NULL;
+	return strcmp(t.provider, "local") == 0 ? daemon_no_separation : NULL;
+}
+
 struct daemon {
 	const struct daemon_args *args;
 	struct conf *conf;  /* in force */
@@ -254,7 +266,7 @@ daemon_open_control(struct daemon *d, const char *listen, struct err *e)
 		.listen = listen,
 		.state_dir = d->conf->server.state_dir,
 		.started_ms = d->started_ms,
-		.warning = geteuid() ? daemon_no_separation : NULL,
+		.warning = daemon_warning(d->conf),
 		.upgrade = daemon_upgrade,
 		.arg = d,
 		.handoff = d->has_past ? &d->handoff : NULL,
@@ -386,8 +398,8 @@ daemon_start(struct daemon *d)
 	d->stop_ev = evtimer_new(d->base, daemon_on_stop_timer, d);
 	if (!d->stop_ev)
 		abort();
-	if (geteuid())
-		log_warn("separation", "why", daemon_no_separation, NULL);
+	if (daemon_warning(d->conf))
+		log_warn("separation", "why", daemon_warning(d->conf), NULL);
 	daemon_prepare_upgrade(d);
 	upgrade_let_signals();
 	if (d->has_past)

@@ -117,6 +117,7 @@ DEFAULTS = {
     "server.max_per_source": "1000",
     "session.stop_grace": "1s",
     "session.on_shutdown": "kill",
+    "access.default_template": "local",
     "recording.min_free": "1M",
     "recording.flush": "100ms",
 }
@@ -171,7 +172,7 @@ class Server:
         sections = {}
         for name, value in self.options.items():
             if value is not None:
-                section, key = name.split(".", 1)
+                section, key = name.rsplit(".", 1)
                 sections.setdefault(section, []).append(f"{key} = {value}")
         text = "".join(
             f"[{section}]\n" + "\n".join(rows) + "\n\n"

@@ -49,6 +49,14 @@ class Proc:
         except OSError:
             return
 
+    def mounts(self):
+        """Its mounts with what they show, as the kernel lists them."""
+        try:
+            with open(f"/proc/{self.pid}/mountinfo", encoding="utf-8") as f:
+                return f.read()
+        except OSError:
+            return ""
+
     def __repr__(self):
         try:
             with open(f"/proc/{self.pid}/cmdline", "rb") as f:
@@ -95,9 +103,11 @@ def in_session(sid):
 
 def strays(directory, build, family):
     """Processes of a stopped server: remembered descendants of it, programs
-    of the build or sandboxed ones that still hold something below directory.
+    of the build or sandboxed ones that still hold something below directory,
+    and whatever has a workspace of it mounted.
     """
     remembered = {p.key for p in family}
+    here = os.readlink("/proc/self/ns/mnt")
     found = []
     for p in all_procs():
         if p.pid == os.getpid() or p.state in "ZX":
@@ -110,6 +120,8 @@ def strays(directory, build, family):
         if cwd.startswith(f"{directory}/boxes"):
             found.append(p)
         elif is_product and any(x.startswith(directory) for x in p.links()):
+            found.append(p)
+        elif p.link("ns/mnt") != here and f"{directory}/boxes" in p.mounts():
             found.append(p)
     return found
 
