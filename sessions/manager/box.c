@@ -158,6 +158,9 @@ box_look(struct box *b)
 		box_turn(b, now, "sandbox_running", NULL, NULL);
 	else if (now != SANDBOX_RUNNING && b->phase == SANDBOX_RUNNING)
 		box_lose(b, "it does not run any more");
+	/* Whoever still works on it for a former berthd is waited for. */
+	else if (now != SANDBOX_RUNNING && b->phase == SANDBOX_PENDING)
+		box_lose(b, "berthd ended while it was made");
 	if (b->phase == SANDBOX_RUNNING)
 		box_watch(b);
 }
