@@ -75,8 +75,8 @@ local_exec(
 	    place.workspace, sizeof(place.workspace), "%s/%s", s->dir, s->name);
 	snprintf(place.user, sizeof(place.user), "%s", s->user);
 	snprintf(place.shell, sizeof(place.shell), "%s", s->shell);
-	snprintf(place.sftp_server, sizeof(place.sftp_server), "%s",
-	    s->sftp_server);
+	snprintf(
+	    place.sftp_server, sizeof(place.sftp_server), "%s", s->sftp_server);
 	place.has_sftp_server = access(s->sftp_server, X_OK) == 0;
 	*out = place;
 	return 0;

@@ -96,8 +96,8 @@ sandbox_spec_init(struct sandbox_spec *out, const struct conf *c, struct err *e)
 		    "long");
 	snprintf(s.dir, sizeof(s.dir), "%s", c->sandbox.dir);
 	snprintf(s.shell, sizeof(s.shell), "%s", c->session.shell);
-	snprintf(s.sftp_server, sizeof(s.sftp_server), "%s",
-	    c->sandbox.sftp_server);
+	snprintf(
+	    s.sftp_server, sizeof(s.sftp_server), "%s", c->sandbox.sftp_server);
 	rc = spec_find_user(&s, geteuid() == 0 ? c->sandbox.user : NULL, e);
 	if (rc == 0 && s.must_setuid)
 		spec_warn_closed_parent(&s);

@@ -69,8 +69,7 @@ socket_on_ready(const struct manager_answer *a, void *arg)
 		return;
 	}
 	c->inner = c->is_listener
-		       ? b->provider->listen(
-			     &b->spec, &c->to, socket_on_end, c)
+		       ? b->provider->listen(&b->spec, &c->to, socket_on_end, c)
 		       : b->provider->dial(&b->spec, &c->to, socket_on_end, c);
 }
 
