@@ -35,12 +35,17 @@ struct dial {
 	sandbox_socket_fn fn;
 	void *arg;
 	struct resolve *resolve; /* while the name is looked up */
+	struct inside *inside;   /* while sockets are fetched */
+	struct inside_place place;
+	bool is_inside, has_begun;
+	int sockets[2]; /* fetched, of IPv4 and IPv6, or -1 */
 	struct sockaddr_storage to[RESOLVE_ADDRESSES_MAX];
 	size_t n_to, next;
 	int fd;              /* connecting, or the result */
 	struct event *ev;    /* of the fd */
 	struct event *timer; /* the deadline, or the end from the loop */
-	int rc;              /* why the last address failed */
+	void (*go_on)(struct dial *d); /* when there may be sockets */
+	int rc;                        /* why the last address failed */
 	char why[160];
 };
 
@@ -48,6 +53,13 @@ static void
 dial_free(struct dial *d)
 {
 	resolve_cancel(d->resolve);
+	inside_cancel(d->inside);
+	if (d->place.pidfd >= 0)
+		close(d->place.pidfd);
+	for (size_t i = 0; i < ARRAY_LEN(d->sockets); i++) {
+		if (d->sockets[i] >= 0)
+			close(d->sockets[i]);
+	}
 	if (d->ev)
 		event_free(d->ev);
 	event_free(d->timer);
@@ -81,12 +93,17 @@ dial_fail(struct dial *d, int rc, const char *why)
 
 /* ---- sockets ------------------------------------------------------------------ */
 
-/* A socket that the kernel takes for one of AS. */
+/* A socket that the kernel takes for one of D->as. */
 static int
-dial_socket(const struct resolve_as *as, int family)
+dial_socket(struct dial *d, int family)
 {
+	const struct resolve_as *as = &d->as;
 	int fd, rc;
 
+	if (d->is_inside) {
+		fd = take_fd(&d->sockets[family == AF_INET6]);
+		return fd < 0 ? -EAFNOSUPPORT : fd;
+	}
 	if (as->must_become) {
 		setfsgid(as->gid);
 		setfsuid(as->uid);
@@ -160,7 +177,7 @@ static bool
 dial_begin(struct dial *d, struct sockaddr_storage *sa)
 {
 	int one = 1;
-	int fd = dial_socket(&d->as, sa->ss_family);
+	int fd = dial_socket(d, sa->ss_family);
 
 	if (fd < 0) {
 		dial_fail(d, fd, strerrordesc_np(-fd));
@@ -207,6 +224,30 @@ dial_on_resolved(
 	dial_try(d);
 }
 
+static void
+dial_on_fetched(int v4_fd, int v6_fd, const char *why, void *arg)
+{
+	struct dial *d = arg;
+
+	/* It frees itself behind this call. */
+	d->inside = NULL;
+	d->sockets[0] = v4_fd;
+	d->sockets[1] = v6_fd;
+	if (v4_fd < 0 && v6_fd < 0) {
+		dial_fail(d, -EIO, why);
+		dial_end(d);
+		return;
+	}
+	d->go_on(d);
+}
+
+static void
+dial_look_up(struct dial *d)
+{
+	d->resolve =
+	    resolve_start(d->base, d->host, &d->as, dial_on_resolved, d);
+}
+
 /* At the deadline, or at once when there is nothing to look up. */
 static void
 dial_on_timer(evutil_socket_t fd, short what, void *arg)
@@ -217,19 +258,26 @@ dial_on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (d->next == 0 && !d->resolve) {
-		evtimer_add(d->timer, &limit);
-		dial_try(d);
+	if (d->has_begun) {
+		dial_fail(d, -ETIMEDOUT, strerrordesc_np(ETIMEDOUT));
+		dial_end(d);
 		return;
 	}
-	dial_fail(d, -ETIMEDOUT, strerrordesc_np(ETIMEDOUT));
-	dial_end(d);
+	d->has_begun = true;
+	evtimer_add(d->timer, &limit);
+	if (!d->is_inside) {
+		d->go_on(d);
+		return;
+	}
+	d->inside = inside_start(d->base, &d->place, dial_on_fetched, d);
+	d->place.pidfd = -1;
 }
 
 static struct dial *
 dial_new(const struct sandbox_socket *s, const struct resolve_as *as,
-    sandbox_socket_fn fn, void *arg, event_callback_fn on_timer)
+    sandbox_socket_fn fn, void *arg, void (*go_on)(struct dial *d))
 {
+	struct timeval now = { 0, 0 };
 	struct dial *d = xcalloc(1, sizeof(*d));
 
 	d->call.cancel = dial_cancel;
@@ -239,32 +287,79 @@ dial_new(const struct sandbox_socket *s, const struct resolve_as *as,
 	d->as = *as;
 	d->fn = fn;
 	d->arg = arg;
-	d->fd = -1;
-	d->timer = evtimer_new(s->base, on_timer, d);
+	d->fd = d->place.pidfd = d->sockets[0] = d->sockets[1] = -1;
+	d->go_on = go_on;
+	d->timer = evtimer_new(s->base, dial_on_timer, d);
 	if (!d->timer)
 		abort();
+	evtimer_add(d->timer, &now);
 	return d;
+}
+
+static void
+dial_set_place(struct dial *d, const struct inside_place *p)
+{
+	d->is_inside = true;
+	d->place = *p;
+}
+
+/* The addresses of TEXT that need no looking up; false if it is a name. */
+static bool
+dial_addresses(struct dial *d, const char *text)
+{
+	if (strcasecmp(text, "localhost") == 0) {
+		dial_parse("127.0.0.1", &d->to[0]);
+		dial_parse("::1", &d->to[1]);
+		d->n_to = 2;
+	} else if (dial_parse(text, &d->to[0])) {
+		d->n_to = 1;
+	}
+	return d->n_to > 0;
+}
+
+/* What is left when there is nothing to try: the sentence of D. */
+static void
+dial_give_up(struct dial *d)
+{
+	dial_end(d);
+}
+
+struct sandbox_call *
+dial_fail_later(const struct sandbox_socket *s, int rc, const char *why,
+    sandbox_socket_fn fn, void *arg)
+{
+	const struct resolve_as nobody = { .must_become = 0 };
+	struct dial *d = dial_new(s, &nobody, fn, arg, dial_give_up);
+
+	dial_fail(d, rc, why);
+	return &d->call;
 }
 
 struct sandbox_call *
 dial_connect(const struct sandbox_socket *s, const struct resolve_as *as,
     sandbox_socket_fn fn, void *arg)
 {
-	struct dial *d = dial_new(s, as, fn, arg, dial_on_timer);
-	struct timeval wait = { 0, 0 };
+	struct dial *d = dial_new(s, as, fn, arg, dial_try);
 
-	if (strcasecmp(s->host, "localhost") == 0) {
-		dial_parse("127.0.0.1", &d->to[0]);
-		dial_parse("::1", &d->to[1]);
-		d->n_to = 2;
-	} else if (dial_parse(s->host, &d->to[0])) {
-		d->n_to = 1;
-	} else {
-		d->resolve =
-		    resolve_start(s->base, s->host, as, dial_on_resolved, d);
-		wait.tv_sec = SANDBOX_CALL_MS / 1000;
+	if (!dial_addresses(d, s->host))
+		d->go_on = dial_look_up;
+	return &d->call;
+}
+
+struct sandbox_call *
+dial_connect_inside(const struct sandbox_socket *s, const struct resolve_as *as,
+    const struct inside_place *p, sandbox_socket_fn fn, void *arg)
+{
+	struct dial *d = dial_new(s, as, fn, arg, dial_try);
+
+	dial_set_place(d, p);
+	if (!dial_addresses(d, s->host)) {
+		/* What its files call a host must not load its libraries. */
+		dial_fail(d, -ENOENT,
+		    "in the network of a sandbox only localhost is a name");
+		d->is_inside = false;
+		d->go_on = dial_give_up;
 	}
-	evtimer_add(d->timer, &wait);
 	return &d->call;
 }
 
@@ -291,7 +386,7 @@ dial_first_port(void)
 static int
 dial_bind(struct dial *d, struct sockaddr_storage *sa)
 {
-	int fd = dial_socket(&d->as, sa->ss_family);
+	int fd = dial_socket(d, sa->ss_family);
 	int one = 1;
 
 	if (fd < 0)
@@ -308,15 +403,13 @@ dial_bind(struct dial *d, struct sockaddr_storage *sa)
 }
 
 static void
-dial_on_listen(evutil_socket_t fd, short what, void *arg)
+dial_start_listening(struct dial *d)
 {
-	struct dial *d = arg;
 	struct sockaddr_storage sa;
+	uint64_t first = d->is_inside ? DIAL_UNPRIVILEGED : dial_first_port();
 	int rc;
 
-	(void)fd;
-	(void)what;
-	if (d->port && d->as.uid != 0 && d->port < dial_first_port())
+	if (d->port && d->as.uid != 0 && d->port < first)
 		rc = -EACCES;
 	else if (!dial_parse(d->host, &sa))
 		rc = -EADDRNOTAVAIL;
@@ -331,9 +424,15 @@ struct sandbox_call *
 dial_listen(const struct sandbox_socket *s, const struct resolve_as *as,
     sandbox_socket_fn fn, void *arg)
 {
-	struct dial *d = dial_new(s, as, fn, arg, dial_on_listen);
-	struct timeval now = { 0, 0 };
+	return &dial_new(s, as, fn, arg, dial_start_listening)->call;
+}
 
-	evtimer_add(d->timer, &now);
+struct sandbox_call *
+dial_listen_inside(const struct sandbox_socket *s, const struct resolve_as *as,
+    const struct inside_place *p, sandbox_socket_fn fn, void *arg)
+{
+	struct dial *d = dial_new(s, as, fn, arg, dial_start_listening);
+
+	dial_set_place(d, p);
 	return &d->call;
 }

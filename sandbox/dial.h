@@ -1,11 +1,12 @@
 /*
- * TCP sockets in the network that berthd itself is in: connected without ever
- * waiting, or listening. What a provider without a network of its own offers as
- * its dial and listen. Used in berthd.
+ * TCP sockets in the network that berthd itself is in, or in one of a sandbox:
+ * connected without ever waiting, or listening. What providers offer as their
+ * dial and listen. Used in berthd.
  */
 #ifndef SANDBOX_DIAL_H
 #define SANDBOX_DIAL_H
 
+#include "sandbox/inside.h"
 #include "sandbox/provider.h"
 #include "sandbox/resolve.h"
 
@@ -22,5 +23,20 @@ struct sandbox_call *dial_connect(const struct sandbox_socket *s,
  */
 struct sandbox_call *dial_listen(const struct sandbox_socket *s,
     const struct resolve_as *as, sandbox_socket_fn fn, void *arg);
+
+/*
+ * The same in the network of P, whose pidfd is the call's, for AS. There are no
+ * names in it but localhost.
+ */
+struct sandbox_call *dial_connect_inside(const struct sandbox_socket *s,
+    const struct resolve_as *as, const struct inside_place *p,
+    sandbox_socket_fn fn, void *arg);
+struct sandbox_call *dial_listen_inside(const struct sandbox_socket *s,
+    const struct resolve_as *as, const struct inside_place *p,
+    sandbox_socket_fn fn, void *arg);
+
+/* A call that fails with RC and WHY, as calls do: from the loop. */
+struct sandbox_call *dial_fail_later(const struct sandbox_socket *s, int rc,
+    const char *why, sandbox_socket_fn fn, void *arg);
 
 #endif

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sandbox/dial.h"
 #include "sandbox/native_metrics.h"
 #include "sandbox/native_record.h"
 #include "sandbox/provider.h"
@@ -191,11 +193,63 @@ native_exec(
 	snprintf(place.workspace, sizeof(place.workspace), NATIVE_WORKSPACE);
 	snprintf(place.user, sizeof(place.user), "%s", s->user);
 	snprintf(place.shell, sizeof(place.shell), "%s", s->shell);
-	snprintf(place.sftp_server, sizeof(place.sftp_server), "%s",
-	    s->sftp_server);
+	snprintf(
+	    place.sftp_server, sizeof(place.sftp_server), "%s", s->sftp_server);
 	place.has_sftp_server = native_has_program(s, s->sftp_server);
 	*out = place;
 	return 0;
+}
+
+/* ---- network ------------------------------------------------------------- */
+
+/* Where its sockets come from; a negative errno when it does not run. */
+static int
+native_place(const struct sandbox_spec *s, struct inside_place *out)
+{
+	struct native_record r;
+	int pidfd = native_open(s, &r);
+
+	if (pidfd < 0)
+		return pidfd;
+	*out = (struct inside_place){
+		.pidfd = pidfd,
+		.ns_flags = r.ns_flags & (CLONE_NEWUSER | CLONE_NEWNET),
+		.uid = s->uid,
+	};
+	return 0;
+}
+
+static struct sandbox_call *
+native_call(const struct sandbox_spec *spec, const struct sandbox_socket *s,
+    sandbox_socket_fn fn, void *arg, bool is_listener)
+{
+	struct resolve_as as = { spec->uid, spec->gid, spec->must_setuid };
+	struct inside_place p;
+	int rc = native_place(spec, &p);
+
+	if (rc < 0)
+		return dial_fail_later(
+		    s, rc, "the sandbox does not run", fn, arg);
+	if (p.ns_flags & CLONE_NEWNET)
+		return is_listener ? dial_listen_inside(s, &as, &p, fn, arg)
+				   : dial_connect_inside(s, &as, &p, fn, arg);
+	close(p.pidfd);
+	return is_listener ? dial_listen(s, &as, fn, arg)
+			   : dial_connect(s, &as, fn, arg);
+}
+
+static struct sandbox_call *
+native_dial(const struct sandbox_spec *spec, const struct sandbox_socket *s,
+    sandbox_socket_fn fn, void *arg)
+{
+	return native_call(spec, s, fn, arg, false);
+}
+
+static struct sandbox_call *
+native_listen(const struct sandbox_spec *spec, const struct sandbox_socket *s,
+    sandbox_socket_fn fn, void *arg)
+{
+	return native_call(spec, s, fn, arg, true);
 }
 
 static int
@@ -214,7 +268,8 @@ native_metrics(
 static const struct sandbox_provider native_provider = {
 	.name = "native",
 	.description = "namespaces and control groups of this kernel",
-	.capabilities = SANDBOX_CAP_EXEC | SANDBOX_CAP_METRICS,
+	.capabilities =
+	    SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD | SANDBOX_CAP_METRICS,
 	.is_contained = true,
 	.provision = native_provision,
 	.teardown = native_teardown,
@@ -222,6 +277,8 @@ static const struct sandbox_provider native_provider = {
 	.status = native_status,
 	.watch = native_watch,
 	.exec = native_exec,
+	.dial = native_dial,
+	.listen = native_listen,
 	.metrics = native_metrics,
 };
 
