@@ -436,3 +436,17 @@ dial_listen_inside(const struct sandbox_socket *s, const struct resolve_as *as,
 	dial_set_place(d, p);
 	return &d->call;
 }
+
+void
+dial_provide(void)
+{
+	static const struct dial_calls calls = {
+		.connect = dial_connect,
+		.listen = dial_listen,
+		.connect_inside = dial_connect_inside,
+		.listen_inside = dial_listen_inside,
+		.fail = dial_fail_later,
+	};
+
+	sandbox_dial = &calls;
+}

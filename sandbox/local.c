@@ -95,7 +95,7 @@ local_dial(const struct sandbox_spec *spec, const struct sandbox_socket *s,
 {
 	struct resolve_as as = local_as(spec);
 
-	return dial_connect(s, &as, fn, arg);
+	return sandbox_dial->connect(s, &as, fn, arg);
 }
 
 static struct sandbox_call *
@@ -104,7 +104,7 @@ local_listen(const struct sandbox_spec *spec, const struct sandbox_socket *s,
 {
 	struct resolve_as as = local_as(spec);
 
-	return dial_listen(s, &as, fn, arg);
+	return sandbox_dial->listen(s, &as, fn, arg);
 }
 
 static const struct sandbox_provider local_provider = {

@@ -228,14 +228,15 @@ native_call(const struct sandbox_spec *spec, const struct sandbox_socket *s,
 	int rc = native_place(spec, &p);
 
 	if (rc < 0)
-		return dial_fail_later(
+		return sandbox_dial->fail(
 		    s, rc, "the sandbox does not run", fn, arg);
 	if (p.ns_flags & CLONE_NEWNET)
-		return is_listener ? dial_listen_inside(s, &as, &p, fn, arg)
-				   : dial_connect_inside(s, &as, &p, fn, arg);
+		return is_listener
+			   ? sandbox_dial->listen_inside(s, &as, &p, fn, arg)
+			   : sandbox_dial->connect_inside(s, &as, &p, fn, arg);
 	close(p.pidfd);
-	return is_listener ? dial_listen(s, &as, fn, arg)
-			   : dial_connect(s, &as, fn, arg);
+	return is_listener ? sandbox_dial->listen(s, &as, fn, arg)
+			   : sandbox_dial->connect(s, &as, fn, arg);
 }
 
 static struct sandbox_call *

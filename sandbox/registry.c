@@ -11,11 +11,14 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "sandbox/dial.h"
 #include "sandbox/local.h"
 #include "sandbox/native.h"
 #include "sandbox/provider.h"
 
 #define SANDBOX_PROVIDERS_MAX 16
+
+const struct dial_calls *sandbox_dial;
 
 static const struct sandbox_provider *registry[SANDBOX_PROVIDERS_MAX];
 static size_t registry_len;

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "conf/conf.h"
+#include "sandbox/dial.h"
 #include "sandbox/provider.h"
 #include "sessions/manager/control.h"
 #include "sessions/manager/manager.h"
@@ -294,6 +295,7 @@ daemon_open_sandboxes(struct daemon *d, struct err *e)
 {
 	int rc = sandbox_init(e);
 
+	dial_provide();
 	return rc < 0 ? rc : sandbox_spec_init(&d->spec, d->conf, e);
 }
 
