@@ -60,7 +60,7 @@ privilege_drop_look(void)
 }
 
 int
-privilege_become_signaller(const struct privilege_account *a)
+privilege_become_signaller(const struct privilege_account *a, bool may_look)
 {
 	int rc;
 
@@ -69,11 +69,30 @@ privilege_become_signaller(const struct privilege_account *a)
 	rc = privilege_become(a);
 	if (rc < 0)
 		return rc;
-	rc = privilege_keep_caps(
-	    CAP_TO_MASK(CAP_KILL) | CAP_TO_MASK(CAP_SYS_PTRACE));
+	rc = privilege_keep_caps(CAP_TO_MASK(CAP_KILL) |
+				 (may_look ? CAP_TO_MASK(CAP_SYS_PTRACE) : 0));
 	if (rc < 0)
 		return rc;
 	return prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+bool
+privilege_has_all_gids(void)
+{
+	static const char all[] = "0 0 4294967295";
+	char text[128] = "", *word, *rest = text;
+	autoclose int fd = open("/proc/self/gid_map", O_RDONLY | O_CLOEXEC);
+	char found[sizeof(text)] = "";
+	size_t n = 0;
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return false;
+	while ((word = strsep(&rest, " \n"))) {
+		if (*word)
+			n += (size_t)snprintf(found + n, sizeof(found) - n,
+			    "%s%s", n ? " " : "", word);
+	}
+	return strcmp(found, all) == 0;
 }
 
 int

@@ -6,6 +6,7 @@
 #ifndef BASE_PRIVILEGE_H
 #define BASE_PRIVILEGE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct err;
@@ -22,12 +23,19 @@ int privilege_find(const char *name, struct privilege_account *out);
 int privilege_become(const struct privilege_account *a);
 
 /*
- * The same, and keeps two capabilities: CAP_KILL, may signal anybody, and
- * CAP_SYS_PTRACE, may look at the namespaces of anybody, which goes again with
- * privilege_drop_look(); 0 or a negative errno.
+ * The same, and keeps CAP_KILL: may signal anybody. With MAY_LOOK also
+ * CAP_SYS_PTRACE, to look at the namespaces of anybody, until
+ * privilege_drop_look(). 0 or a negative errno.
  */
-int privilege_become_signaller(const struct privilege_account *a);
+int privilege_become_signaller(
+    const struct privilege_account *a, bool may_look);
 int privilege_drop_look(void);
+
+/*
+ * True if every number is a gid in this user namespace, so that a process may
+ * be marked by one that means nothing: not in most containers.
+ */
+bool privilege_has_all_gids(void);
 
 /*
  * No new privileges by exec, and nobody of this uid may trace this process or

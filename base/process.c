@@ -12,6 +12,8 @@
 
 #include "base/mem.h"
 
+#define PROCESS_STATUS_MAX 8192 /* up to its groups, were they a thousand */
+
 int
 process_read(pid_t pid, struct process *out)
 {
@@ -118,6 +120,34 @@ process_walk(pid_t root, struct process **out)
 	process_mark(v, n, root);
 	*out = v;
 	return n;
+}
+
+bool
+process_has_group(pid_t pid, gid_t gid)
+{
+	static const char key[] = "\nGroups:";
+	autoclose int fd = -1;
+	char path[64], text[PROCESS_STATUS_MAX], *at, *end;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	at = strstr(text, key);
+	for (at = at ? at + strlen(key) : NULL; at; at = end) {
+		unsigned long v;
+
+		at += strspn(at, "\t ");
+		v = strtoul(at, &end, 10);
+		if (end == at)
+			return false;
+		if (v == gid)
+			return true;
+	}
+	return false;
 }
 
 int

@@ -27,6 +27,12 @@ int process_read(pid_t pid, struct process *out);
  */
 size_t process_walk(pid_t root, struct process **out);
 
+/*
+ * True if GID is among the supplementary groups of PID, as /proc tells anybody;
+ * false also when PID is gone.
+ */
+bool process_has_group(pid_t pid, gid_t gid);
+
 /* Signals P if it is still the process that was read; 0 or negative errno. */
 int process_signal(const struct process *p, int sig);
 

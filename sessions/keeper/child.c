@@ -349,7 +349,8 @@ child_enter(struct child *c, struct child_plan *plan, struct err *e)
 	if (rc < 0)
 		return rc;
 	c->pid = o.pid;
-	c->inside_ns = o.ns;
+	c->inside_ns = o.mark ? 0 : o.ns;
+	c->inside_gid = o.mark;
 	c->master_fd = o.master_fd;
 	c->slave_fd = o.slave_fd;
 	return 0;
@@ -412,6 +413,7 @@ child_scope(struct child *c)
 		.kind = SIGNALLER_SCOPE,
 		.leader = c->pid,
 		.ns = c->inside_ns,
+		.gid = c->inside_gid,
 	};
 
 	signaller_send(c->signaller, &r);

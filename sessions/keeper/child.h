@@ -31,6 +31,7 @@ struct child {
 	struct enter enter;          /* the sandbox that it is started in */
 	bool is_inside;
 	uint64_t inside_ns; /* see signaller_scope() */
+	gid_t inside_gid;   /* the same */
 };
 
 /* Nothing started, every descriptor -1; S is borrowed for child_signal(). */

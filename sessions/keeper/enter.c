@@ -26,6 +26,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/privilege.h"
+#include "sessions/keeper/signaller.h"
 
 #define ENTER_WAIT_MS 10000
 
@@ -116,12 +118,22 @@ enter_join(const struct enter *n, uint64_t *ns_out)
 	return 0;
 }
 
+/*
+ * As root: no group but the mark, which means nothing inside, goes on to all
+ * descendants and cannot be laid down by who has no privilege. The groups of an
+ * ordinary berthd cannot be left, as for bwrap.
+ */
+static int
+enter_mark(const struct enter_order *o)
+{
+	if (!(o->launch->flags & LAUNCH_SETUID))
+		return 0;
+	return setgroups(o->mark ? 1 : 0, &o->mark);
+}
+
 static int
 enter_become(const struct wire_launch *l)
 {
-	/* The groups of an ordinary berthd cannot be left, as for bwrap. */
-	if ((l->flags & LAUNCH_SETUID) && setgroups(0, NULL) < 0)
-		return -1;
 	if (setresgid(l->gid, l->gid, l->gid) < 0 ||
 	    setresuid(l->uid, l->uid, l->uid) < 0)
 		return -1;
@@ -212,6 +224,8 @@ enter_pass(const struct enter *n, struct enter_order *o, struct enter_word *out)
 {
 	if (enter_groups(&n->entry) < 0)
 		return ENTER_CGROUP;
+	if (enter_mark(o) < 0)
+		return ENTER_USER;
 	if (enter_join(n, &out->ns) < 0)
 		return ENTER_JOIN;
 	if (enter_become(o->launch) < 0)
@@ -344,6 +358,9 @@ enter_start(struct enter *n, struct enter_order *o, struct err *e)
 	pid_t door;
 
 	o->master_fd = o->slave_fd = -1;
+	o->mark = (o->launch->flags & LAUNCH_SETUID) && privilege_has_all_gids()
+		      ? signaller_mark(getpid())
+		      : 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, -errno, "cannot make a socket pair");
 	if (n->entry.oom_path && *n->entry.oom_path)

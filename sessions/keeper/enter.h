@@ -51,12 +51,13 @@ struct enter_order {
 
 	pid_t pid;   /* of the leader, in our pid namespace */
 	uint64_t ns; /* inode of the cgroup namespace of its session alone */
+	gid_t mark;  /* a group of its session alone, or 0: there is none */
 	int master_fd, slave_fd;
 };
 
 /*
  * Starts O->leader inside; waits for the door, for 10 s at most. 0 and the last
- * three fields of O (the caller owns both descriptors, -1 without a terminal),
+ * fields of O (the caller owns both descriptors, -1 without a terminal),
  * or a negative errno with a sentence, and nobody is left inside.
  */
 int enter_start(struct enter *n, struct enter_order *o, struct err *e);

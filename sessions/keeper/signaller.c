@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -69,9 +70,10 @@ static const struct syscalls_rule signaller_rules[] = {
 	{ SYS_exit_group, SYSCALLS_ALLOW },
 };
 
-/* The cgroup namespace of the session in a sandbox, or 0; and whether asked. */
+/* What the session in a sandbox is marked by; and whether that is settled. */
 static struct {
 	uint64_t ns;
+	gid_t gid;
 	bool is_closed;
 } signaller_own;
 
@@ -86,17 +88,35 @@ signaller_cgroup_ns(pid_t pid)
 }
 
 int
-signaller_scope(uint64_t ns, pid_t keeper)
+signaller_scope(const struct signaller_request *r, pid_t keeper)
 {
 	if (signaller_own.is_closed)
 		return -EPERM;
 	signaller_own.is_closed = true;
-	if (ns == 0)
-		return 0;
-	if (ns == signaller_cgroup_ns(keeper))
+	if (r->ns && r->ns == signaller_cgroup_ns(keeper))
 		return -EINVAL;
-	signaller_own.ns = ns;
+	signaller_own.ns = r->ns;
+	signaller_own.gid = (gid_t)r->gid;
 	return 0;
+}
+
+/* The keeper's pid is its own among the living of this pid namespace. */
+gid_t
+signaller_mark(pid_t keeper)
+{
+	uint32_t r = 0;
+
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		r = 0;
+	return SIGNALLER_MARK | (r % 511) << 22 | ((uint32_t)keeper & 0x3fffff);
+}
+
+static bool
+signaller_is_marked(pid_t pid)
+{
+	if (signaller_own.gid)
+		return process_has_group(pid, signaller_own.gid);
+	return signaller_own.ns && signaller_cgroup_ns(pid) == signaller_own.ns;
 }
 
 /* All processes; those of the session are marked, wherever they are. */
@@ -105,12 +125,10 @@ signaller_walk(pid_t keeper, struct process **out)
 {
 	size_t n = process_walk(keeper, out);
 
-	for (size_t i = 0; i < n && signaller_own.ns; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct process *p = &(*out)[i];
 
-		if (!p->is_marked)
-			p->is_marked =
-			    signaller_cgroup_ns(p->pid) == signaller_own.ns;
+		p->is_marked = p->is_marked || signaller_is_marked(p->pid);
 	}
 	return n;
 }
@@ -124,7 +142,8 @@ signaller_decode(const void *p, size_t n, struct signaller_request *out)
 		return -EPROTO;
 	memcpy(&r, p, sizeof(r));
 	if (r.kind > SIGNALLER_SCOPE || r.leader <= 1 || r.group < 0 ||
-	    (r.kind == SIGNALLER_SCOPE ? r.n_signals : r.ns) ||
+	    (r.kind == SIGNALLER_SCOPE ? r.n_signals : r.ns || r.gid) ||
+	    (r.gid && (r.ns || !signaller_is_mark(r.gid))) ||
 	    (r.group && r.kind != SIGNALLER_GROUP) ||
 	    r.n_signals > SIGNALLER_SIGNALS_MAX)
 		return -EPROTO;
@@ -187,7 +206,7 @@ signaller_deliver(const struct signaller_request *r, pid_t keeper)
 	int n_meant = 0;
 
 	if (r->kind == SIGNALLER_SCOPE)
-		return signaller_scope(r->ns, keeper);
+		return signaller_scope(r, keeper);
 	signaller_own.is_closed = true;
 	n = signaller_walk(keeper, &v);
 	if (r->kind == SIGNALLER_GROUP)
@@ -205,7 +224,7 @@ signaller_deliver(const struct signaller_request *r, pid_t keeper)
 static int
 signaller_confine(const struct privilege_account *a)
 {
-	int rc = privilege_become_signaller(a);
+	int rc = privilege_become_signaller(a, !privilege_has_all_gids());
 
 	if (rc == 0)
 		rc = privilege_lock();

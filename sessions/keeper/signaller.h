@@ -24,6 +24,9 @@ enum signaller_kind {
 
 #define SIGNALLER_SIGNALS_MAX 4
 
+/* Gids from here on are no account's. */
+#define SIGNALLER_MARK 0x80000000U
+
 /* One message to the signaller; it answers with an int32_t. */
 struct signaller_request {
 	uint32_t kind; /* enum signaller_kind */
@@ -31,7 +34,9 @@ struct signaller_request {
 	int32_t group; /* of SIGNALLER_GROUP, else 0 */
 	uint32_t n_signals;
 	int32_t signals[SIGNALLER_SIGNALS_MAX]; /* the rest is 0 */
-	uint64_t ns;                            /* of SIGNALLER_SCOPE, else 0 */
+	/* Of SIGNALLER_SCOPE, else 0: one of the two marks, or none. */
+	uint64_t ns;  /* inode of a cgroup namespace */
+	uint64_t gid; /* a supplementary group */
 };
 
 struct signaller {
@@ -72,12 +77,22 @@ int signaller_deliver(const struct signaller_request *r, pid_t keeper);
 
 /*
  * The session of KEEPER was started in a sandbox: orphans there go to the
- * sandbox's first process, so from now on whatever has the cgroup namespace of
- * that inode, which is the session's alone, counts as a descendant. Once, and
- * before any signal, so that who takes the keeper over cannot; NS 0 says that
- * there is no sandbox. 0, -EINVAL for the keeper's own one, or -EPERM when it is
- * too late.
+ * sandbox's first process, so from now on whatever bears the mark of R, which is
+ * the session's alone and cannot be laid down, counts as a descendant. Once, and
+ * before any signal, so that who takes the keeper over cannot; without a mark it
+ * says that there is no sandbox. 0, -EINVAL for a mark that others bear too, or
+ * -EPERM when it is too late.
  */
-int signaller_scope(uint64_t ns, pid_t keeper);
+int signaller_scope(const struct signaller_request *r, pid_t keeper);
+
+/* A group that marks the session of KEEPER; nobody has it, no file is of it. */
+gid_t signaller_mark(pid_t keeper);
+
+/* True if G may be a mark. */
+static inline bool
+signaller_is_mark(uint64_t g)
+{
+	return g >= SIGNALLER_MARK && g < UINT32_MAX;
+}
 
 #endif

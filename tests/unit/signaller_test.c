@@ -3,6 +3,7 @@
  * and nobody else, whatever the request says.
  */
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/privilege.h"
 #include "base/process.h"
 #include "sessions/keeper/signaller.h"
 #include "tests/unit/unit.h"
@@ -103,6 +105,7 @@ signaller_decode_takes_only_what_makes_sense(void **state)
 	REFUSED(kind, SIGNALLER_ALL + 1);
 	REFUSED(kind, SIGNALLER_ALL); /* with a group */
 	REFUSED(ns, 7);               /* of a scope only */
+	REFUSED(gid, SIGNALLER_MARK); /* the same */
 	REFUSED(leader, 1);
 	REFUSED(leader, 0);
 	REFUSED(leader, -5);
@@ -113,6 +116,24 @@ signaller_decode_takes_only_what_makes_sense(void **state)
 	REFUSED(signals[1], -9);
 	REFUSED(signals[1], NSIG);
 #undef REFUSED
+	r = (struct signaller_request){
+		.kind = SIGNALLER_SCOPE,
+		.leader = 77,
+		.gid = signaller_mark(getpid()),
+	};
+	assert_int_equal(signaller_decode(&r, sizeof(r), &out), 0);
+	for (int i = 0; i < 3; i++) {
+		const uint64_t wrong[] = { 100, SIGNALLER_MARK - 1,
+			UINT32_MAX };
+
+		r.gid = wrong[i];
+		assert_int_equal(
+		    signaller_decode(&r, sizeof(r), &out), -EPROTO);
+	}
+	r.gid = SIGNALLER_MARK;
+	r.ns = 7; /* one mark is enough */
+	assert_int_equal(signaller_decode(&r, sizeof(r), &out), -EPROTO);
+	assert_int_equal(signaller_decode(&good, sizeof(good), &out), 0);
 	assert_memory_equal(&out, &good, sizeof(good));
 }
 
@@ -178,6 +199,93 @@ signaller_reaches_who_has_the_namespace_of_the_session(void **state)
 	assert_int_equal(ended_by(stranger, 100), 0);
 	end(keeper);
 	end(stranger);
+}
+
+/* A child of a child, whose parent is gone, in group GID if that is not 0. */
+static pid_t
+orphan_in_group(gid_t gid)
+{
+	int p[2];
+	pid_t pid, child;
+
+	assert_int_equal(pipe(p), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		pid = fork();
+		if (pid != 0)
+			_exit(0);
+		if (setgroups(gid ? 1 : 0, &gid) < 0)
+			_exit(1);
+		pid = getpid();
+		if (write(p[1], &pid, sizeof(pid)) != sizeof(pid))
+			_exit(1);
+		alarm(60);
+		for (;;)
+			pause();
+	}
+	waitpid(child, NULL, 0);
+	close(p[1]);
+	assert_int_equal(read(p[0], &pid, sizeof(pid)), sizeof(pid));
+	close(p[0]);
+	return pid;
+}
+
+static bool
+is_there(pid_t pid)
+{
+	struct process p;
+
+	return process_read(pid, &p) == 0 && p.state != 'Z';
+}
+
+/* What is learnt stays for the process, so another one does it. */
+static void
+signaller_reaches_who_has_the_group_of_the_session(void **state)
+{
+	pid_t keeper, marked, other, unmarked, helper;
+	int status = -1;
+	gid_t gid;
+
+	(void)state;
+	if (geteuid() != 0 || !privilege_has_all_gids())
+		skip();
+	keeper = sleeper(true);
+	gid = signaller_mark(keeper);
+	assert_true(signaller_is_mark(gid));
+	marked = orphan_in_group(gid);
+	other = orphan_in_group(gid ^ (1U << 22));
+	unmarked = orphan_in_group(0);
+	assert_true(process_has_group(marked, gid));
+	assert_false(process_has_group(other, gid));
+	assert_false(process_has_group(unmarked, gid));
+	assert_false(process_has_group(unmarked, 0));
+	helper = fork();
+	if (helper == 0) {
+		struct signaller_request r = {
+			.kind = SIGNALLER_SCOPE,
+			.leader = keeper,
+			.gid = gid,
+		};
+		int rc = signaller_deliver(&r, keeper);
+
+		r = (struct signaller_request){
+			.kind = SIGNALLER_ALL,
+			.leader = keeper,
+			.n_signals = 1,
+			.signals = { SIGTERM },
+		};
+		_exit(rc == 0 && signaller_deliver(&r, keeper) == 1 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(helper, &status, 0), helper);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 100 && is_there(marked); i++)
+		usleep(50000);
+	assert_false(is_there(marked));
+	assert_true(is_there(other) && is_there(unmarked));
+	kill(other, SIGKILL);
+	kill(unmarked, SIGKILL);
+	end(keeper);
 }
 
 static void
@@ -299,6 +407,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+		    signaller_reaches_who_has_the_group_of_the_session),
 		cmocka_unit_test(
 		    signaller_reaches_who_has_the_namespace_of_the_session),
 		cmocka_unit_test(signaller_decode_takes_only_what_makes_sense),
