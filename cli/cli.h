@@ -108,6 +108,9 @@ int verb_sandbox_ls(struct cli *c, int argc, char **argv);
 /* Makes one, and waits until it is there. */
 int verb_sandbox_create(struct cli *c, int argc, char **argv);
 
+/* What sandboxes use, of what they may. */
+int verb_sandbox_stats(struct cli *c, int argc, char **argv);
+
 /* Ends its sessions and removes it with its workspace. */
 int verb_sandbox_rm(struct cli *c, int argc, char **argv);
 

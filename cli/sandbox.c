@@ -1,4 +1,4 @@
-/* Verbs over sandboxes: ls, create, rm. The work is berthd's and its helper's. */
+/* Verbs over sandboxes: ls, create, stats, rm. The work is berthd's and its helper's. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +18,20 @@ static const struct column sandbox_columns[] = {
 	{ "SESSIONS", "sessions", COLUMN_NUMBER },
 	{ "CREATED", "created_ms", COLUMN_TIME },
 	{ "ACTIVE", "last_active_ms", COLUMN_TIME },
+	{ "DETAIL", "detail", COLUMN_TEXT },
+};
+
+static const struct column sandbox_stats_columns[] = {
+	{ "NAME", "name", COLUMN_TEXT },
+	{ "CPU", "cpu_ms", COLUMN_DURATION },
+	{ "MEMORY", "memory_bytes", COLUMN_BYTES },
+	{ "PEAK", "memory_peak_bytes", COLUMN_BYTES },
+	{ "LIMIT", "memory_limit_bytes", COLUMN_BYTES },
+	{ "PROCESSES", "processes", COLUMN_NUMBER },
+	{ "LIMIT", "processes_limit", COLUMN_NUMBER },
+	{ "RECEIVED", "net_rx_bytes", COLUMN_BYTES },
+	{ "SENT", "net_tx_bytes", COLUMN_BYTES },
+	{ "OOM", "oom_kills", COLUMN_NUMBER },
 	{ "DETAIL", "detail", COLUMN_TEXT },
 };
 
@@ -106,6 +120,38 @@ verb_sandbox_create(struct cli *c, int argc, char **argv)
 	if (code == CLI_DONE && is_json)
 		return sandbox_print(c, argv[0], true);
 	return code;
+}
+
+int
+verb_sandbox_stats(struct cli *c, int argc, char **argv)
+{
+	bool is_json = false;
+	const struct arg_option options[] = {
+		{ 0, ARG_FLAG, "json", &is_json },
+	};
+	struct err e = { 0 };
+	json_t *answer = NULL, *rows, *request;
+	int code;
+
+	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
+	if (argc < 0 || argc > 1)
+		return cli_usage(
+		    c, "%s", argc < 0 ? e.msg : "one sandbox, or all");
+	request = json_pack("{s:s, s:s*}", "verb", "sandbox_stats", "sandbox",
+	    argc ? argv[0] : NULL);
+	if (!request)
+		return cli_usage(c, "an argument is not valid UTF-8");
+	code = client_ask_once(c->socket, request, &answer, NULL, &e);
+	if (code != CLI_DONE)
+		return cli_fail(code, "%s", e.msg);
+	rows = json_object_get(answer, "rows");
+	if (is_json)
+		table_print_json(rows, stdout);
+	else
+		table_print(rows, sandbox_stats_columns,
+		    ARRAY_LEN(sandbox_stats_columns), stdout);
+	json_decref(answer);
+	return CLI_DONE;
 }
 
 int

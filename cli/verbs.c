@@ -45,6 +45,8 @@ static const struct verb verbs_table[] = {
 { "sandbox ls", "[--json]", "list sandboxes", verb_sandbox_ls },
 { "sandbox create", "[--template TEMPLATE] [--json] NAME",
 	"make a sandbox before its first use", verb_sandbox_create },
+{ "sandbox stats", "[--json] [NAME]",
+	"show what sandboxes use", verb_sandbox_stats },
 { "sandbox rm", "[--json] NAME",
 	"end the sessions of a sandbox and remove it with its files",
 	verb_sandbox_rm },

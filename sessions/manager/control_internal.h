@@ -78,6 +78,7 @@ void control_info(struct control_client *cl, const json_t *req);
 void control_who(struct control_client *cl, const json_t *req);
 void control_rec_ls(struct control_client *cl, const json_t *req);
 void control_sandbox_ls(struct control_client *cl, const json_t *req);
+void control_sandbox_stats(struct control_client *cl, const json_t *req);
 void control_status_verb(struct control_client *cl, const json_t *req);
 
 #endif

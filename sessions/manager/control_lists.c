@@ -1,8 +1,10 @@
 /* The verbs that tell: lists and details, straight from the store. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "conf/conf.h"
 #include "sessions/manager/attachment.h"
 #include "sessions/manager/control_internal.h"
@@ -256,6 +258,80 @@ control_sandbox_ls(struct control_client *cl, const json_t *req)
 	(void)req;
 	store_sandbox_each(cl->c->m->store, control_sandbox_row, &a);
 	control_rows(cl, a.rows);
+}
+
+/* What nobody counts is null. */
+static void
+control_put_count(json_t *o, const char *key, int64_t v)
+{
+	json_object_set_new(o, key, v < 0 ? json_null() : json_integer(v));
+}
+
+/* A row of what B uses beside what it may; NULL and E if that is unknown. */
+static json_t *
+control_stats_row(const struct box *b, struct err *e)
+{
+	struct sandbox_metrics m;
+	json_t *o;
+
+	if (!b->provider) {
+		err_set(
+		    e, -ENOENT, "provider %s is not there", b->spec.provider);
+		return NULL;
+	}
+	if (sandbox_require(b->provider, SANDBOX_CAP_METRICS, e) < 0 ||
+	    b->provider->metrics(&b->spec, &m, e) < 0)
+		return NULL;
+	o = json_object();
+	control_put_str(o, "name", b->spec.name);
+	control_put_str(o, "provider", b->spec.provider);
+	control_put_count(o, "cpu_ms", m.cpu_us < 0 ? -1 : m.cpu_us / 1000);
+	control_put_opt(o, "cpu_limit_percent", b->spec.cpu_percent);
+	control_put_count(o, "memory_bytes", m.memory_bytes);
+	control_put_count(o, "memory_peak_bytes", m.memory_peak_bytes);
+	control_put_opt(o, "memory_limit_bytes", (int64_t)b->spec.memory_bytes);
+	control_put_count(o, "processes", m.processes);
+	control_put_opt(o, "processes_limit", (int64_t)b->spec.pids_max);
+	control_put_count(o, "net_rx_bytes", m.net_rx_bytes);
+	control_put_count(o, "net_tx_bytes", m.net_tx_bytes);
+	control_put_count(o, "oom_kills", m.oom_kills);
+	control_put_str(o, "detail", b->detail);
+	return o;
+}
+
+/* Of all that run and can be measured; of one by name, or why not. */
+void
+control_sandbox_stats(struct control_client *cl, const json_t *req)
+{
+	const char *name = control_str(req, "sandbox", NULL);
+	struct manager *m = cl->c->m;
+	json_t *rows, *row;
+	struct list *pos, *tmp;
+	struct err e = { .code = 0 };
+
+	if (name && !box_find(m, name)) {
+		control_error(
+		    cl, MANAGER_NOT_FOUND, "there is no sandbox %s", name);
+		return;
+	}
+	rows = json_array();
+	list_for_each (pos, tmp, &m->boxes) {
+		const struct box *b = list_entry(pos, struct box, node);
+
+		if (name && strcmp(b->spec.name, name) != 0)
+			continue;
+		row = control_stats_row(b, &e);
+		if (row)
+			json_array_append_new(rows, row);
+	}
+	if (!name || json_array_size(rows) > 0) {
+		control_rows(cl, rows);
+		return;
+	}
+	json_decref(rows);
+	control_error(cl,
+	    e.code == -EOPNOTSUPP ? MANAGER_REFUSED : MANAGER_FAILED, "%s",
+	    e.msg);
 }
 
 void

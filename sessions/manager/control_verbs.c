@@ -475,6 +475,7 @@ static const struct {
 	{ "rec_cat", control_rec_cat },
 	{ "rec_flush", control_rec_flush },
 	{ "sandbox_ls", control_sandbox_ls },
+	{ "sandbox_stats", control_sandbox_stats },
 	{ "sandbox_create", control_sandbox_create },
 	{ "sandbox_rm", control_sandbox_rm },
 	{ "status", control_status_verb },

@@ -519,6 +519,52 @@ def test_memory_is_bounded_and_its_end_says_so_f9(srv, box, as_root):
     assert srv.out(box, "echo fine") == "fine\n"
 
 
+BUSY = """
+import time
+held = b"x" * (16 << 20)
+end = time.process_time() + 0.4
+while time.process_time() < end:
+    pass
+print("busy", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("template", ["native", "small"])
+def test_stats_say_what_is_used(srv, box, template):
+    """With limits the groups count; without, /proc does."""
+    create(srv, box, template)
+    row, = srv.json("sandbox", "stats", box)
+    assert (row["name"], row["oom_kills"] or 0) == (box, 0)
+    idle = row["processes"]
+    srv.out(box, f"cat >busy.py <<'E'\n{BUSY}\nE")
+    child = srv.spawn(box, "exec python3 busy.py")
+    assert child.stdout.readline() == b"busy\n"
+    row, = srv.json("sandbox", "stats", box)
+    assert row["processes"] == idle + 1
+    assert 16 << 20 <= row["memory_bytes"] < 60 << 20
+    assert 350 <= row["cpu_ms"] < 20000
+    assert row["net_rx_bytes"] == row["net_tx_bytes"] == 0
+    limits = [row["memory_limit_bytes"], row["processes_limit"],
+              row["cpu_limit_percent"]]
+    if template == "small":
+        assert limits == [32 << 20, 40, 50]
+    else:
+        assert limits[0] is None and limits[2] is None
+    assert box in [r["name"] for r in srv.json("sandbox", "stats")]
+    table = srv.berth("sandbox", "stats", box).stdout.decode()
+    assert table.split()[0] == "NAME" and box in table
+    assert srv.berth("sandbox", "stats", f"{box}-none").returncode == 3
+
+
+def test_what_cannot_be_measured_says_so(srv, box):
+    create(srv, box, "plain")
+    done = srv.berth("sandbox", "stats", box)
+    assert done.returncode == 5
+    assert b"unsupported: provider local cannot measure" in done.stderr
+    assert box not in [r["name"] for r in srv.json("sandbox", "stats")]
+
+
 def test_processor_time_is_bounded(srv, box, as_root):
     create(srv, box, "small")
     if not has_group(srv, box, "cpu"):
