@@ -437,14 +437,60 @@ dial_listen_inside(const struct sandbox_socket *s, const struct resolve_as *as,
 	return &d->call;
 }
 
+/* ---- for providers ------------------------------------------------------------------ */
+
+static struct resolve_as
+dial_user(const struct sandbox_spec *s)
+{
+	return (struct resolve_as){ s->uid, s->gid, s->must_setuid };
+}
+
+static struct sandbox_call *
+dial_connect_for(const struct sandbox_spec *spec,
+    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg)
+{
+	struct resolve_as as = dial_user(spec);
+
+	return dial_connect(s, &as, fn, arg);
+}
+
+static struct sandbox_call *
+dial_connect_inside_for(const struct sandbox_spec *spec,
+    const struct sandbox_socket *s, const struct inside_place *p,
+    sandbox_socket_fn fn, void *arg)
+{
+	struct resolve_as as = dial_user(spec);
+
+	return dial_connect_inside(s, &as, p, fn, arg);
+}
+
+static struct sandbox_call *
+dial_listen_for(const struct sandbox_spec *spec, const struct sandbox_socket *s,
+    sandbox_socket_fn fn, void *arg)
+{
+	struct resolve_as as = dial_user(spec);
+
+	return dial_listen(s, &as, fn, arg);
+}
+
+static struct sandbox_call *
+dial_listen_inside_for(const struct sandbox_spec *spec,
+    const struct sandbox_socket *s, const struct inside_place *p,
+    sandbox_socket_fn fn, void *arg)
+{
+	struct resolve_as as = dial_user(spec);
+
+	return dial_listen_inside(s, &as, p, fn, arg);
+}
+
 void
 dial_provide(void)
 {
 	static const struct dial_calls calls = {
-		.connect = dial_connect,
-		.listen = dial_listen,
-		.connect_inside = dial_connect_inside,
-		.listen_inside = dial_listen_inside,
+		.connect = dial_connect_for,
+		.listen = dial_listen_for,
+		.connect_inside = dial_connect_inside_for,
+		.listen_inside = dial_listen_inside_for,
 		.fail = dial_fail_later,
 	};
 

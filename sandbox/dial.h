@@ -40,20 +40,20 @@ struct sandbox_call *dial_fail_later(const struct sandbox_socket *s, int rc,
     const char *why, sandbox_socket_fn fn, void *arg);
 
 /*
- * The same as a table, for providers: their code is in berth-sandbox too, which
+ * The same as a table, for providers and the user of SPEC: their code is in berth-sandbox too, which
  * has no loop to wait in and is not to carry one around. berthd sets it before
  * any provider is asked; it is NULL in berth-sandbox.
  */
 struct dial_calls {
-	struct sandbox_call *(*connect)(const struct sandbox_socket *s,
-	    const struct resolve_as *as, sandbox_socket_fn fn, void *arg);
-	struct sandbox_call *(*listen)(const struct sandbox_socket *s,
-	    const struct resolve_as *as, sandbox_socket_fn fn, void *arg);
-	struct sandbox_call *(*connect_inside)(const struct sandbox_socket *s,
-	    const struct resolve_as *as, const struct inside_place *p,
+	struct sandbox_call *(*connect)(const struct sandbox_spec *spec,
+	    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
+	struct sandbox_call *(*listen)(const struct sandbox_spec *spec,
+	    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
+	struct sandbox_call *(*connect_inside)(const struct sandbox_spec *spec,
+	    const struct sandbox_socket *s, const struct inside_place *p,
 	    sandbox_socket_fn fn, void *arg);
-	struct sandbox_call *(*listen_inside)(const struct sandbox_socket *s,
-	    const struct resolve_as *as, const struct inside_place *p,
+	struct sandbox_call *(*listen_inside)(const struct sandbox_spec *spec,
+	    const struct sandbox_socket *s, const struct inside_place *p,
 	    sandbox_socket_fn fn, void *arg);
 	struct sandbox_call *(*fail)(const struct sandbox_socket *s, int rc,
 	    const char *why, sandbox_socket_fn fn, void *arg);

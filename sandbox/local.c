@@ -82,29 +82,19 @@ local_exec(
 	return 0;
 }
 
-static struct resolve_as
-local_as(const struct sandbox_spec *s)
-{
-	return (struct resolve_as){ s->uid, s->gid, s->must_setuid };
-}
-
 /* The network is this machine's own, so the sandbox need not be there. */
 static struct sandbox_call *
 local_dial(const struct sandbox_spec *spec, const struct sandbox_socket *s,
     sandbox_socket_fn fn, void *arg)
 {
-	struct resolve_as as = local_as(spec);
-
-	return sandbox_dial->connect(s, &as, fn, arg);
+	return sandbox_dial->connect(spec, s, fn, arg);
 }
 
 static struct sandbox_call *
 local_listen(const struct sandbox_spec *spec, const struct sandbox_socket *s,
     sandbox_socket_fn fn, void *arg)
 {
-	struct resolve_as as = local_as(spec);
-
-	return sandbox_dial->listen(s, &as, fn, arg);
+	return sandbox_dial->listen(spec, s, fn, arg);
 }
 
 static const struct sandbox_provider local_provider = {

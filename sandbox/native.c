@@ -223,7 +223,6 @@ static struct sandbox_call *
 native_call(const struct sandbox_spec *spec, const struct sandbox_socket *s,
     sandbox_socket_fn fn, void *arg, bool is_listener)
 {
-	struct resolve_as as = { spec->uid, spec->gid, spec->must_setuid };
 	struct inside_place p;
 	int rc = native_place(spec, &p);
 
@@ -232,11 +231,11 @@ native_call(const struct sandbox_spec *spec, const struct sandbox_socket *s,
 		    s, rc, "the sandbox does not run", fn, arg);
 	if (p.ns_flags & CLONE_NEWNET)
 		return is_listener
-			   ? sandbox_dial->listen_inside(s, &as, &p, fn, arg)
-			   : sandbox_dial->connect_inside(s, &as, &p, fn, arg);
+			   ? sandbox_dial->listen_inside(spec, s, &p, fn, arg)
+			   : sandbox_dial->connect_inside(spec, s, &p, fn, arg);
 	close(p.pidfd);
-	return is_listener ? sandbox_dial->listen(s, &as, fn, arg)
-			   : sandbox_dial->connect(s, &as, fn, arg);
+	return is_listener ? sandbox_dial->listen(spec, s, fn, arg)
+			   : sandbox_dial->connect(spec, s, fn, arg);
 }
 
 static struct sandbox_call *

@@ -85,10 +85,11 @@ def test_exec_pty_and_private_shell_are_at_the_same_place_f12(srv, box):
 
 def test_terminal_is_of_the_sandbox_and_has_its_size_f1(srv, box):
     for _ in range(5):
-        term = srv.term(f"{box}+exec", command="stty size; tty; ls /dev/pts",
-                        cols=132, rows=50)
+        term = srv.term(f"{box}+exec", command="stty size; tty; "
+                        "echo $SSH_TTY; ls /dev/pts", cols=132, rows=50)
         assert term.wait() == 0
-        assert re.match(rb"50 132\r\n/dev/pts/\d+\r\n", term.text), term.text
+        assert re.match(rb"50 132\r\n(/dev/pts/\d+\r\n)\1", term.text), (
+            term.text)
 
 
 def test_keys_of_job_control_work_f3(srv, box):
