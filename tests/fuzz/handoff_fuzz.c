@@ -34,7 +34,9 @@ handoff_fuzz_file(const uint8_t *p, size_t n)
 	}
 	again = handoff_seal(&h);
 	FUZZ_CHECK(again >= 0 && fd_read_all(again, 1U << 20, &b) == 0);
-	FUZZ_CHECK(buf_len(&b) == n && memcmp(buf_head(&b), p, n) == 0);
+	/* but for the version, behind the magic: it is always the newest */
+	FUZZ_CHECK(buf_len(&b) == n && memcmp(buf_head(&b), p, 4) == 0);
+	FUZZ_CHECK(memcmp(buf_head(&b) + 8, p + 8, n - 8) == 0);
 	buf_release(&b);
 	handoff_release(&h);
 }
