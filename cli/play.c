@@ -332,7 +332,6 @@ play_die(int sig)
 {
 	sigset_t set;
 
-	fflush(NULL);
 	signal(sig, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, sig);
