@@ -56,7 +56,7 @@ all_cflags = -std=gnu17 $(WARN) $(OPT) -fno-common -fstack-protector-strong \
 all_ldflags = $(if $(SAN),-fsanitize=$(SAN)) -pie -pthread \
 	-Wl,-z,relro,-z,now -Wl,--as-needed -Wl,--gc-sections $(LDFLAGS)
 
-pkg_libs = $(shell pkg-config --libs $(1))
+pkg_libs = $(if $(strip $(1)),$(shell pkg-config --libs $(1)))
 PKG_CFLAGS := $(shell pkg-config --cflags $(filter-out cmocka,$(ALL_PKGS)) \
 	2>/dev/null)
 
