@@ -224,7 +224,7 @@ run_ordinary() {
 
 run_blackbox() {
 	local home
-	run_pytest blackbox 720 "$out/blackbox.xml" "${pytest[@]}" -n 2 \
+	run_pytest blackbox 1500 "$out/blackbox.xml" "${pytest[@]}" -n 2 \
 		--junitxml="$out/blackbox.xml" tests/blackbox
 	[ "$(id -u)" = 0 ] || return
 	home=$(mktemp -d /tmp/berth-ordinary.XXXXXX)
