@@ -494,6 +494,8 @@ box_on_gone(const struct task_report *r, void *arg)
 	b->is_leaving = false;
 	box_unwatch(b);
 	if (r->code < 0) {
+		/* What comes next, its halt at berthd's end, keeps its files. */
+		b->is_removed = false;
 		snprintf(why, sizeof(why), "cannot remove sandbox %s: %s",
 		    b->spec.name, r->line);
 		box_turn(b, SANDBOX_FAILED, "sandbox_failed", NULL, r->line);

@@ -713,6 +713,27 @@ def test_an_orderly_end_that_keeps_sessions_keeps_sandboxes(fresh, box):
     srv.berth_ok("sandbox", "rm", box)
 
 
+def test_an_end_keeps_the_files_of_one_whose_removal_failed(fresh, box,
+                                                            as_root):
+    """It was used again since: to end it is not to remove it."""
+    srv = fresh(access__default_template="native")
+    srv.out(box, "mkdir busy; echo kept >file")
+    busy = srv.boxes / box / "busy"
+    subprocess.run(["mount", "-t", "tmpfs", "none", busy], check=True)
+    try:
+        done = srv.berth("sandbox", "rm", box)
+        assert done.returncode == 1 and b"cannot remove" in done.stderr
+    finally:
+        subprocess.run(["umount", busy], check=True)
+    srv.out(box, "echo kept >file")
+    assert phase(srv, box) == "running"
+    assert srv.stop() == 0
+    assert (srv.boxes / box / "file").read_text() == "kept\n"
+    srv.start()
+    srv.berth_ok("sandbox", "rm", box)
+    assert not (srv.boxes / box).exists()
+
+
 def test_an_upgrade_keeps_sandboxes(fresh, box):
     srv = fresh(access__default_template="native")
     before = srv.out(box, "readlink /proc/self/ns/pid")
