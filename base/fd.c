@@ -1,6 +1,7 @@
 /* Descriptors, directories, memory files; see fd.h. */
 #include "base/fd.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -255,4 +256,75 @@ fd_listen_unix(int dir_fd, const char *name)
 	if (rc < 0)
 		return rc;
 	return listen(fd, 128) < 0 ? -errno : take_fd(&fd);
+}
+
+/* ---- descriptors in messages ---------------------------------------------- */
+
+union fd_control {
+	char space[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
+ssize_t
+fd_send(int sock, const void *p, size_t n, const int *fds, size_t n_fds)
+{
+	union fd_control control = { .space = { 0 } };
+	struct iovec iov = { (void *)(uintptr_t)p, n };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	assert(n_fds <= FD_PASS_MAX);
+	if (n_fds) {
+		struct cmsghdr *c;
+
+		msg.msg_control = control.space;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
+	}
+	do
+		sent = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : sent;
+}
+
+ssize_t
+fd_receive(int sock, void *p, size_t n, int *fds, size_t max)
+{
+	union fd_control control;
+	struct iovec iov = { p, n };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.space,
+		.msg_controllen = CMSG_SPACE(max * sizeof(int)),
+	};
+	int got[FD_PASS_MAX + 1]; /* alignment may leave room for one more */
+	size_t n_got = 0;
+	struct cmsghdr *c;
+	ssize_t len;
+
+	assert(max <= FD_PASS_MAX);
+	do
+		len = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (len < 0 && errno == EINTR);
+	for (size_t i = 0; i < max; i++)
+		fds[i] = -1;
+	if (len < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+		n_got = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(got, CMSG_DATA(c), n_got * sizeof(int));
+	}
+	if (n_got > max || msg.msg_flags & MSG_CTRUNC) {
+		while (n_got)
+			close(got[--n_got]);
+		return -EPROTO;
+	}
+	memcpy(fds, got, n_got * sizeof(int));
+	return len;
 }

@@ -54,6 +54,24 @@ int fd_sealed_memfd(const char *name, const void *p, size_t n);
  */
 int fd_arrange(const int *fds, size_t n);
 
+/* The most descriptors that fd_send() and fd_receive() take. */
+#define FD_PASS_MAX 4
+
+/*
+ * One message of N bytes with the N_FDS descriptors FDS, which stay the
+ * caller's. The bytes that went, or a negative errno. Async-signal-safe.
+ */
+ssize_t fd_send(
+    int sock, const void *p, size_t n, const int *fds, size_t n_fds);
+
+/*
+ * Receives one message of at most N bytes, waiting as the socket does, and puts
+ * its descriptors into FDS, at most MAX, close-on-exec and the caller's; the
+ * rest of FDS becomes -1. The bytes, 0 at the end, or a negative errno; -EPROTO
+ * (and no descriptor) when there were more of them.
+ */
+ssize_t fd_receive(int sock, void *p, size_t n, int *fds, size_t max);
+
 /*
  * A listening AF_UNIX stream socket NAME in the directory DIR_FD (through
  * /proc/self/fd, so no path is too long), mode 0600, nonblocking. A stale

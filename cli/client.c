@@ -271,3 +271,17 @@ client_ask_once(const char *path, json_t *request, json_t **answer_out,
 	client_close(&c);
 	return code;
 }
+
+int
+client_order(const struct cli *c, json_t *request)
+{
+	struct err e = { 0 };
+	json_t *answer = NULL;
+	int code;
+
+	if (!request)
+		return cli_usage(c, "an argument is not valid UTF-8");
+	code = client_ask_once(c->socket, request, &answer, NULL, &e);
+	json_decref(answer);
+	return code == CLI_DONE ? code : cli_fail(code, "%s", e.msg);
+}

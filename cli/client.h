@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 
+struct cli;
 struct err;
 
 #define CLIENT_FDS_MAX 4
@@ -47,5 +48,11 @@ int client_take_fd(struct client *c);
  */
 int client_ask_once(const char *path, json_t *request, json_t **answer_out,
     int *fd_out, struct err *e);
+
+/*
+ * For a verb whose answer holds nothing to print: asks REQUEST (taken over;
+ * NULL: an argument is no UTF-8) and says on stderr why not. The exit code.
+ */
+int client_order(const struct cli *c, json_t *request);
 
 #endif

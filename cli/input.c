@@ -67,26 +67,12 @@ verb_send(struct cli *c, int argc, char **argv)
 	return code == CLI_DONE ? code : cli_fail(code, "%s", e.msg);
 }
 
-static int
-input_ask_once(struct cli *c, json_t *request)
-{
-	struct err e = { 0 };
-	json_t *answer = NULL;
-	int code;
-
-	if (!request)
-		return cli_usage(c, "an argument is not valid UTF-8");
-	code = client_ask_once(c->socket, request, &answer, NULL, &e);
-	json_decref(answer);
-	return code == CLI_DONE ? code : cli_fail(code, "%s", e.msg);
-}
-
 int
 verb_eof(struct cli *c, int argc, char **argv)
 {
 	if (argc != 1 || argv[0][0] == '-')
 		return cli_usage(c, "which session?");
-	return input_ask_once(
+	return client_order(
 	    c, json_pack("{s:s, s:s}", "verb", "eof", "session", argv[0]));
 }
 
@@ -104,14 +90,14 @@ verb_resize(struct cli *c, int argc, char **argv)
 	if (argc < 0)
 		return cli_usage(c, "%s", e.msg);
 	if (is_unpin && argc == 1)
-		return input_ask_once(
+		return client_order(
 		    c, json_pack("{s:s, s:s, s:b}", "verb", "resize", "session",
 			   argv[0], "unpin", true));
 	if (is_unpin || argc != 2)
 		return cli_usage(c, "which session, and which size?");
 	if (text_parse_size2d(argv[1], &cols, &rows) < 0)
 		return cli_usage(c, "%s is not a size like 80x24", argv[1]);
-	return input_ask_once(
+	return client_order(
 	    c, json_pack("{s:s, s:s, s:i, s:i}", "verb", "resize", "session",
 		   argv[0], "cols", (int)cols, "rows", (int)rows));
 }

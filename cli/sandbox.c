@@ -67,21 +67,6 @@ sandbox_print(struct cli *c, const char *name, bool is_json)
 	return CLI_DONE;
 }
 
-/* Asks REQUEST (stolen), whose answer holds nothing to print. */
-static int
-sandbox_order(struct cli *c, json_t *request)
-{
-	struct err e = { 0 };
-	json_t *answer = NULL;
-	int code;
-
-	if (!request)
-		return cli_usage(c, "an argument is not valid UTF-8");
-	code = client_ask_once(c->socket, request, &answer, NULL, &e);
-	json_decref(answer);
-	return code == CLI_DONE ? code : cli_fail(code, "%s", e.msg);
-}
-
 int
 verb_sandbox_ls(struct cli *c, int argc, char **argv)
 {
@@ -114,7 +99,7 @@ verb_sandbox_create(struct cli *c, int argc, char **argv)
 	if (argc != 1)
 		return cli_usage(
 		    c, "%s", argc < 0 ? e.msg : "which name is it to have?");
-	code = sandbox_order(
+	code = client_order(
 	    c, json_pack("{s:s, s:s, s:s*}", "verb", "sandbox_create",
 		   "sandbox", argv[0], "template", template));
 	if (code == CLI_DONE && is_json)
@@ -168,7 +153,7 @@ verb_sandbox_rm(struct cli *c, int argc, char **argv)
 	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
 	if (argc != 1)
 		return cli_usage(c, "%s", argc < 0 ? e.msg : "which sandbox?");
-	code = sandbox_order(c,
+	code = client_order(c,
 	    json_pack("{s:s, s:s}", "verb", "sandbox_rm", "sandbox", argv[0]));
 	if (code != CLI_DONE || !is_json)
 		return code;

@@ -152,21 +152,6 @@ verb_new(struct cli *c, int argc, char **argv)
 	return CLI_DONE;
 }
 
-/* Asks REQUEST, whose answer holds nothing to print. */
-static int
-sessions_order(struct cli *c, json_t *request)
-{
-	struct err e = { 0 };
-	json_t *answer = NULL;
-	int code;
-
-	if (!request)
-		return cli_usage(c, "an argument is not valid UTF-8");
-	code = client_ask_once(c->socket, request, &answer, NULL, &e);
-	json_decref(answer);
-	return code == CLI_DONE ? code : cli_fail(code, "%s", e.msg);
-}
-
 /* The name ("KILL") of "KILL", "SIGKILL", "kill" or "9"; NULL for others. */
 static const char *
 sessions_signal(const char *text)
@@ -198,8 +183,8 @@ verb_kill(struct cli *c, int argc, char **argv)
 	}
 	if (!session)
 		return cli_usage(c, "which session?");
-	return sessions_order(c, json_pack("{s:s, s:s, s:s*}", "verb", "kill",
-				     "session", session, "signal", sig));
+	return client_order(c, json_pack("{s:s, s:s, s:s*}", "verb", "kill",
+				   "session", session, "signal", sig));
 }
 
 int
@@ -207,7 +192,7 @@ verb_rm(struct cli *c, int argc, char **argv)
 {
 	if (argc != 1 || argv[0][0] == '-')
 		return cli_usage(c, "which session?");
-	return sessions_order(
+	return client_order(
 	    c, json_pack("{s:s, s:s}", "verb", "rm", "session", argv[0]));
 }
 

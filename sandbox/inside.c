@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "sandbox/helper.h"
 
@@ -26,32 +27,7 @@ struct inside_word {
 	int has[INSIDE_SOCKETS];
 };
 
-union inside_control {
-	char space[CMSG_SPACE(INSIDE_SOCKETS * sizeof(int))];
-	struct cmsghdr align;
-};
-
 /* ---- the child --------------------------------------------------------------- */
-
-static int
-inside_tell(int fd, const struct inside_word *w, const int *fds, size_t n)
-{
-	union inside_control control = { .space = { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)w, sizeof(*w) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-
-	if (n > 0) {
-		msg.msg_control = control.space;
-		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	}
-	return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0;
-}
 
 static int
 inside_work(int fd, int keep_fd, const void *arg)
@@ -72,7 +48,7 @@ inside_work(int fd, int keep_fd, const void *arg)
 		w.has[i] = fds[n] >= 0;
 		n += (size_t)w.has[i];
 	}
-	return inside_tell(fd, &w, fds, n);
+	return fd_send(fd, &w, sizeof(w), fds, n) < 0;
 }
 
 /* ---- the parent --------------------------------------------------------------- */
@@ -97,29 +73,16 @@ inside_cancel(struct inside *in)
 static int
 inside_take(int fd, int out[INSIDE_SOCKETS])
 {
-	union inside_control control;
 	struct inside_word w = { 0 };
-	struct iovec iov = { &w, sizeof(w) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.space,
-		.msg_controllen = sizeof(control.space),
-	};
-	struct cmsghdr *c;
 	int fds[INSIDE_SOCKETS];
-	size_t n = 0, next = 0;
+	size_t n = 0;
 
-	if (fd < 0 || recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) != sizeof(w))
+	if (fd < 0 ||
+	    fd_receive(fd, &w, sizeof(w), fds, INSIDE_SOCKETS) != sizeof(w))
 		return -ECHILD;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_type == SCM_RIGHTS) {
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(fds, CMSG_DATA(c), n * sizeof(int));
-	}
 	for (size_t i = 0; i < INSIDE_SOCKETS; i++) {
-		if (w.has[i] && next < n)
-			out[i] = fds[next++];
+		if (w.has[i])
+			out[i] = fds[n++];
 	}
 	return w.rc < 0 ? w.rc : n > 0 ? 0 : -EAFNOSUPPORT;
 }

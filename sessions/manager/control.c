@@ -48,34 +48,14 @@ control_client_free(struct control_client *cl)
 static ssize_t
 control_send(struct control_client *cl)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = {
-		.iov_base = cl->out.data + cl->out.start,
-		.iov_len = buf_len(&cl->out),
-	};
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	bool has_fd = cl->out_fd >= 0 && cl->out_fd_at == 0;
-	ssize_t n;
+	size_t len =
+	    cl->out_fd >= 0 && !has_fd ? cl->out_fd_at : buf_len(&cl->out);
+	ssize_t n =
+	    fd_send(cl->fd, buf_head(&cl->out), len, &cl->out_fd, has_fd);
 
-	if (cl->out_fd >= 0 && !has_fd)
-		iov.iov_len = cl->out_fd_at;
-	if (has_fd) {
-		struct cmsghdr *c;
-
-		msg.msg_control = control.space;
-		msg.msg_controllen = sizeof(control.space);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &cl->out_fd, sizeof(int));
-	}
-	n = sendmsg(cl->fd, &msg, MSG_NOSIGNAL);
 	if (n <= 0)
-		return n < 0 ? -errno : -EPIPE;
+		return n < 0 ? n : -EPIPE;
 	if (has_fd)
 		close(take_fd(&cl->out_fd));
 	else if (cl->out_fd >= 0)

@@ -264,6 +264,78 @@ unix_sockets_replace_stale_ones_and_spare_live_ones(void **state)
 
 #define CASE(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
+/* ---- descriptors in messages ---- */
+
+static size_t
+open_descriptors(void)
+{
+	size_t n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void
+descriptors_ride_with_a_message(void **state)
+{
+	int pair[2], p[2], got[FD_PASS_MAX];
+	char text[8];
+
+	(void)state;
+	assert_int_equal(fd_socketpair(pair, true), 0);
+	assert_int_equal(pipe(p), 0);
+	assert_int_equal(fd_send(pair[0], "abc", 3, p, 2), 3);
+	assert_int_equal(
+	    fd_receive(pair[1], text, sizeof(text), got, FD_PASS_MAX), 3);
+	assert_memory_equal(text, "abc", 3);
+	assert_int_equal(got[2], -1);
+	assert_int_equal(got[3], -1);
+	assert_int_equal(fcntl(got[0], F_GETFD), FD_CLOEXEC);
+	assert_int_equal(write(got[1], "x", 1), 1);
+	assert_int_equal(read(p[0], text, 1), 1);
+	close(got[0]);
+	close(got[1]);
+	assert_int_equal(
+	    fd_receive(pair[1], text, sizeof(text), got, 1), -EAGAIN);
+	assert_int_equal(got[0], -1);
+	assert_int_equal(fd_send(pair[0], "d", 1, NULL, 0), 1);
+	assert_int_equal(fd_receive(pair[1], text, sizeof(text), got, 1), 1);
+	assert_int_equal(got[0], -1);
+	close(pair[0]);
+	assert_int_equal(fd_receive(pair[1], text, sizeof(text), got, 1), 0);
+	close(pair[1]);
+	close(p[0]);
+	close(p[1]);
+}
+
+static void
+more_descriptors_than_wanted_are_closed(void **state)
+{
+	int pair[2], p[2], got[FD_PASS_MAX];
+	char text[8];
+	size_t before;
+
+	(void)state;
+	assert_int_equal(fd_socketpair(pair, true), 0);
+	assert_int_equal(pipe(p), 0);
+	before = open_descriptors();
+	for (size_t max = 1; max < FD_PASS_MAX; max++) {
+		const int four[FD_PASS_MAX] = { p[0], p[1], p[0], p[1] };
+
+		assert_int_equal(fd_send(pair[0], "e", 1, four, max + 1), 1);
+		assert_int_equal(
+		    fd_receive(pair[1], text, sizeof(text), got, max), -EPROTO);
+		for (size_t i = 0; i < max; i++)
+			assert_int_equal(got[i], -1);
+		assert_int_equal(open_descriptors(), before);
+	}
+	close(pair[0]);
+	close(pair[1]);
+	close(p[0]);
+	close(p[1]);
+}
+
 int
 main(void)
 {
@@ -276,6 +348,8 @@ main(void)
 		cmocka_unit_test(memory_file_is_sealed),
 		cmocka_unit_test(arranged_descriptors_are_the_only_ones),
 		CASE(unix_sockets_replace_stale_ones_and_spare_live_ones),
+		cmocka_unit_test(descriptors_ride_with_a_message),
+		cmocka_unit_test(more_descriptors_than_wanted_are_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
