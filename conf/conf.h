@@ -86,13 +86,25 @@ enum conf_network {
 /* What a sandbox is made from: a section [template NAME]. */
 struct conf_template {
 	char *name;     /* NULL for one that is built in */
-	char *provider; /* native or local */
+	char *provider; /* native, local or a section [provider NAME] */
 	char *rootfs;   /* absolute, or "" for the system of this host */
+	char *image;    /* for providers that have some, or "" */
 	enum conf_network network;
 	uint64_t cpu_percent;  /* of one processor; 0: no limit */
 	uint64_t memory_bytes; /* 0: no limit */
 	uint64_t pids_max;     /* 0: no limit */
 	unsigned given;        /* bits of keys, for the loader */
+};
+
+#define CONF_PROVIDERS_MAX     16
+#define CONF_PROVIDER_NAME_MAX 32
+#define CONF_PROVIDER_KEYS_MAX 40
+
+/* An engine driven by commands: a section [provider NAME]. */
+struct conf_provider {
+	char *name;
+	char *value[CONF_PROVIDER_KEYS_MAX];   /* NULL: not given */
+	unsigned file[CONF_PROVIDER_KEYS_MAX]; /* for the loader */
 };
 
 /*
@@ -125,6 +137,7 @@ struct conf {
 		char *dir;
 		char *user;
 		char *sftp_server; /* absolute path, as a sandbox sees it */
+		char *providers;   /* comma-separated absolute paths, or "" */
 	} sandbox;
 	struct {
 		enum conf_sftp_mode mode;
@@ -156,6 +169,10 @@ struct conf {
 	} recording;
 	struct conf_template *templates[CONF_TEMPLATES_MAX];
 	size_t n_templates;
+	struct conf_provider *providers[CONF_PROVIDERS_MAX];
+	size_t n_providers;
+	struct conf_provider *open_provider; /* for the loader: whose value */
+	size_t open_key;                     /* may go on */
 };
 
 /*
@@ -164,6 +181,17 @@ struct conf {
  */
 int conf_template_find(const struct conf *c, const char *name,
     struct conf_template *out, struct err *e);
+
+/* The provider NAME of a section, or NULL. */
+const struct conf_provider *conf_provider_find(
+    const struct conf *c, const char *name);
+
+/*
+ * The value of KEY, which is one of the table, or its default, "" for none; and
+ * of one that is a time.
+ */
+const char *conf_provider_get(const struct conf_provider *p, const char *key);
+uint64_t conf_provider_ms(const struct conf_provider *p, const char *key);
 
 /*
  * Loads FILE (NULL: the default path, where absence is no error), applies the

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "conf/options.h"
+#include "conf/provider.h"
 #include "conf/template.h"
 
 #define LOAD_FILE_MAX (1U << 20)
@@ -33,7 +34,8 @@ struct load {
 	size_t n_values;
 	int line;
 	bool is_indented;  /* the present line */
-	struct conf *conf; /* templates go there at once */
+	unsigned number;   /* 0: the file that was asked for, else included */
+	struct conf *conf; /* templates and providers go there at once */
 	struct err *e;
 	int rc; /* of the first error */
 };
@@ -48,6 +50,36 @@ load_fail(struct load *l, int rc, const char *what, const char *why)
 	return 0;
 }
 
+/* The value of a provider that went on over several lines is whole. */
+static void
+load_end_value(struct load *l)
+{
+	struct err e = { 0 };
+
+	if (l->rc == 0 && provider_end_value(l->conf, &e) < 0)
+		load_fail(l, -EINVAL, "", e.msg);
+}
+
+static void
+load_open_section(struct load *l, const char *name)
+{
+	struct err e = { 0 };
+	int rc = 0;
+
+	if (template_name(name))
+		rc = template_open(l->conf, name, &e);
+	else if (provider_name(name))
+		rc = provider_open(l->conf, name, &e);
+	else if (l->number)
+		rc = err_set(&e, -EINVAL,
+		    "%s: only providers and templates are read from here",
+		    name);
+	else if (!option_section_exists(name))
+		rc = err_set(&e, -EINVAL, "%s: unknown section", name);
+	if (rc < 0)
+		load_fail(l, rc, "", e.msg);
+}
+
 /* inih tells nobody of a section without keys, so this is checked here. */
 static void
 load_check_section(struct load *l, const char *line)
@@ -58,14 +90,7 @@ load_check_section(struct load *l, const char *line)
 	if (line[0] != '[' || !end)
 		return;
 	name = xstrndup(line + 1, (size_t)(end - line - 1));
-	if (template_name(name)) {
-		struct err e = { 0 };
-
-		if (template_open(l->conf, name, &e) < 0)
-			load_fail(l, -EINVAL, "", e.msg);
-	} else if (!option_section_exists(name)) {
-		load_fail(l, -EINVAL, name, "unknown section");
-	}
+	load_open_section(l, name);
 }
 
 /*
@@ -84,6 +109,8 @@ load_read_line(char *out, int size, void *arg)
 	p = (const char *)buf_head(&l->text);
 	nl = memchr(p, '\n', buf_len(&l->text));
 	n = nl ? (size_t)(nl - p) + 1 : buf_len(&l->text);
+	if (*p != ' ' && *p != '\t')
+		load_end_value(l);
 	l->line++;
 	if (n + 1 > (size_t)size) {
 		load_fail(l, -E2BIG, "", "the line is too long");
@@ -134,6 +161,20 @@ load_template(
 	return 1;
 }
 
+/* The same; a command may go on in indented lines. */
+static int
+load_provider(
+    struct load *l, const char *section, const char *name, const char *text)
+{
+	autofree char *key = xasprintf("%s.%s", section, name);
+	struct provider_line at = { l->number, l->is_indented };
+	struct err e = { 0 };
+
+	if (provider_set(l->conf, section, name, text, &at, &e) < 0)
+		return load_fail(l, -EINVAL, key, e.msg);
+	return 1;
+}
+
 static int
 load_handle(void *arg, const char *section, const char *name, const char *text)
 {
@@ -150,6 +191,8 @@ load_handle(void *arg, const char *section, const char *name, const char *text)
 		    l, -EINVAL, name, "stands before the first [section]");
 	if (template_name(section))
 		return load_template(l, section, name, text);
+	if (provider_name(section))
+		return load_provider(l, section, name, text);
 	if (!o)
 		return load_fail(l, -EINVAL, key, "unknown key");
 	v = &l->values[o - options_all(&n)];
@@ -187,6 +230,7 @@ load_file(struct load *l, bool may_be_absent)
 		return err_sys(
 		    l->e, -errno, "cannot find the directory of %s", l->file);
 	rc = ini_parse_stream(load_read_line, l, load_handle, l);
+	load_end_value(l);
 	if (rc > 0 && l->rc == 0) {
 		l->line = rc;
 		load_fail(l, -EINVAL, "",
@@ -318,6 +362,31 @@ load_release(struct load *l)
 	buf_release(&l->text);
 }
 
+/* The files of sandbox.providers, one after the other. */
+static int
+load_includes(const struct load *first, struct conf *c)
+{
+	const char *p = c->sandbox.providers;
+	unsigned number = 1;
+	int rc = 0;
+
+	for (; *p && rc == 0; p += *p == ',') {
+		size_t n = strcspn(p, ",");
+		autofree char *path = xstrndup(p, n);
+		struct load l = {
+			.file = path, .e = first->e, .conf = c, .number = number
+		};
+
+		number++;
+		rc = load_file(&l, false);
+		load_release(&l);
+		p += n;
+	}
+	if (rc == 0)
+		rc = providers_check(c, first->e);
+	return rc == 0 ? templates_check(c, first->e) : rc;
+}
+
 int
 conf_load(const char *file, const char *const *overrides, unsigned n_overrides,
     struct conf **out, struct err *e)
@@ -340,6 +409,8 @@ conf_load(const char *file, const char *const *overrides, unsigned n_overrides,
 	if (rc == 0)
 		rc = load_parse(&l, c);
 	if (rc == 0)
+		rc = load_includes(&l, c);
+	if (rc == 0)
 		rc = load_check(&l, c);
 	if (rc == 0)
 		*out = take_ptr(c);
@@ -354,8 +425,10 @@ conf_free(struct conf *c)
 	size_t n;
 	const struct option *table = options_all(&n);
 
-	if (c)
+	if (c) {
 		templates_free(c);
+		providers_free(c);
+	}
 	for (size_t i = 0; c && i < n; i++) {
 		if (option_type(table[i].kind)->is_string)
 			free(*(char **)(void *)((char *)c + table[i].field));

@@ -173,6 +173,10 @@ static const struct option options_table[] = {
 	"/usr/lib/openssh/sftp-server or where else it is",
 	option_default_sftp_server, "path",
 	"OpenSSH's sftp-server, as the sandbox sees it." },
+{ "sandbox", "providers", OPTION_PATHS, FIELD(sandbox.providers), 0, 0,
+	"none", NULL, "paths or none",
+	"Files with sections [provider NAME] and [template NAME], such as "
+	"providers/docker.conf. What this file says of a provider wins." },
 
 { "sftp", "mode", OPTION_WORD, FIELD(sftp.mode), 0, 0,
 	"rw", NULL, "rw, ro, off",

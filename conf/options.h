@@ -29,6 +29,7 @@ enum option_kind {
 	OPTION_BOOL,      /* `unit` holds the words for false and true */
 	OPTION_WORD,      /* an enum in the order of `unit` */
 	OPTION_TEXT,      /* one of the words of `unit`, kept as text */
+	OPTION_STRING,    /* any, or none */
 	OPTION_COUNT,
 	OPTION_SIZE,
 	OPTION_TIME,

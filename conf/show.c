@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "conf/options.h"
+#include "conf/provider.h"
 #include "conf/template.h"
 
 /* Lists longer than this go on in indented lines; inih cuts at 200. */
@@ -58,6 +59,7 @@ conf_show(const struct conf *c, FILE *out)
 		show_value(&table[i], text, out);
 	}
 	templates_show(c, out);
+	providers_show(c, out);
 }
 
 /* TEXT as comment lines, broken between words. */
@@ -111,6 +113,7 @@ conf_print_sample(FILE *out)
 		fprintf(out, "# (%s)\n# %s = %s\n", table[i].unit,
 		    table[i].name, table[i].def);
 	}
+	providers_print_sample(out);
 }
 
 /* TEXT with what troff would read as its own written as characters. */
@@ -157,4 +160,5 @@ conf_print_manual(FILE *out)
 	show_manual(table, n, out);
 	table = template_options(&n);
 	show_manual(table, n, out);
+	providers_print_manual(show_troff, out);
 }

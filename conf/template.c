@@ -20,14 +20,18 @@
 
 /* clang-format off */
 static const struct option template_table[] = {
-{ "template", "provider", OPTION_TEXT, FIELD(provider), 0, 0,
-	"native", NULL, "native, local",
+{ "template", "provider", OPTION_TEMPLATE, FIELD(provider), 0, 0,
+	"native", NULL, "native, local or a provider",
 	"Who makes it: native separates by namespaces and control groups, "
-	"local only names a directory." },
+	"local only names a directory; more by [provider NAME]. Each of them "
+	"is a template too." },
 { "template", "rootfs", OPTION_PATH, FIELD(rootfs), 0, 0,
 	"none", NULL, "path or none",
 	"A directory with a system, shown read-only; none shows the one of "
 	"this host." },
+{ "template", "image", OPTION_STRING, FIELD(image), 0, 0,
+	"none", NULL, "text or none",
+	"What a provider of commands makes it from." },
 { "template", "network", OPTION_WORD, FIELD(network), 0, 0,
 	"loopback", NULL, "loopback, host, none",
 	"What a sandbox reaches: itself, whatever this host does, or nothing." },
@@ -141,6 +145,7 @@ template_free(struct conf_template *t)
 	free(t->name);
 	free(t->provider);
 	free(t->rootfs);
+	free(t->image);
 	free(t);
 }
 
@@ -211,7 +216,46 @@ template_exists(const struct conf *c, const char *name)
 		if (strcmp(name, template_built_in[i].name) == 0)
 			return true;
 	}
-	return template_lookup(c, name) != NULL;
+	return template_lookup(c, name) || conf_provider_find(c, name);
+}
+
+/* A template of a provider's name is of that provider, if it says nothing. */
+static int
+template_settle(const struct conf *c, struct conf_template *t, struct err *e)
+{
+	if (!(t->given & 1U) && conf_provider_find(c, t->name)) {
+		free(t->provider);
+		t->provider = xstrdup(t->name);
+	}
+	if (strcmp(t->provider, "native") == 0 ||
+	    strcmp(t->provider, "local") == 0 ||
+	    conf_provider_find(c, t->provider))
+		return 0;
+	return err_set(e, -EINVAL,
+	    "template %s.provider: there is no provider %s", t->name,
+	    t->provider);
+}
+
+int
+templates_check(const struct conf *c, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < c->n_templates && rc == 0; i++)
+		rc = template_settle(c, c->templates[i], e);
+	return rc;
+}
+
+/* A template without a section. */
+static void
+template_plain(const char *provider, struct conf_template *out)
+{
+	*out = (struct conf_template){
+		.provider = (char *)(uintptr_t)provider,
+		.rootfs = (char *)(uintptr_t) "",
+		.image = (char *)(uintptr_t) "",
+		.pids_max = strtoul(TEMPLATE_PIDS, NULL, 10),
+	};
 }
 
 int
@@ -228,13 +272,7 @@ conf_template_find(const struct conf *c, const char *name,
 	}
 	for (size_t i = 0; i < ARRAY_LEN(template_built_in); i++) {
 		if (strcmp(name, template_built_in[i].name) == 0) {
-			*out = (struct conf_template){
-				.provider =
-				    (char *)(uintptr_t)template_built_in[i]
-					.provider,
-				.rootfs = (char *)(uintptr_t) "",
-				.pids_max = strtoul(TEMPLATE_PIDS, NULL, 10),
-			};
+			template_plain(template_built_in[i].provider, out);
 			return 0;
 		}
 		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s",
@@ -243,6 +281,14 @@ conf_template_find(const struct conf *c, const char *name,
 	for (size_t i = 0; i < c->n_templates && n < sizeof(list); i++)
 		n += (size_t)snprintf(
 		    list + n, sizeof(list) - n, ", %s", c->templates[i]->name);
+	for (size_t i = 0; i < c->n_providers && n < sizeof(list); i++) {
+		if (strcmp(c->providers[i]->name, name) == 0) {
+			template_plain(c->providers[i]->name, out);
+			return 0;
+		}
+		n += (size_t)snprintf(
+		    list + n, sizeof(list) - n, ", %s", c->providers[i]->name);
+	}
 	return err_set(
 	    e, -ENOENT, "there is no template %.64s; there is: %s", name, list);
 }

@@ -28,6 +28,9 @@ int template_open(struct conf *c, const char *section, struct err *e);
 int template_set(struct conf *c, const char *section, const char *key,
     const char *text, const char *dir, struct err *e);
 
+/* What must hold when all was read, providers too: -EINVAL with a sentence. */
+int templates_check(const struct conf *c, struct err *e);
+
 /* True if NAME is built in or in C. */
 bool template_exists(const struct conf *c, const char *name);
 

@@ -78,7 +78,8 @@ value_parse_list(const struct option *o, const char *text, const char *dir,
 	char *list = NULL;
 	int rc;
 
-	if ((o->kind == OPTION_GLOBS || o->kind == OPTION_ENDPOINTS) &&
+	if ((o->kind == OPTION_GLOBS || o->kind == OPTION_ENDPOINTS ||
+		strcmp(o->def, VALUE_NONE) == 0) &&
 	    strcmp(text, VALUE_NONE) == 0)
 		return value_put_string(o, c, xstrdup(""));
 	rc = elements_parse(text, dir, fn, &list, e);
@@ -114,6 +115,16 @@ value_parse_template(const struct option *o, const char *text, const char *dir,
 	if (strlen(text) > CONF_TEMPLATE_NAME_MAX)
 		return err_set(e, -EINVAL, "is too long for a name");
 	return value_put_string(o, c, xstrdup(text));
+}
+
+static int
+value_parse_string(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	(void)dir;
+	(void)e;
+	return value_put_string(
+	    o, c, xstrdup(strcmp(text, VALUE_NONE) == 0 ? "" : text));
 }
 
 static int
@@ -355,6 +366,8 @@ static const struct option_type value_types[OPTION_KINDS] = {
 	[OPTION_BOOL] = { value_parse_bool, value_format_bool, false, false },
 	[OPTION_WORD] = { value_parse_word, value_format_word, false, false },
 	[OPTION_TEXT] = { value_parse_text, value_format_string, false, true },
+	[OPTION_STRING] = { value_parse_string, value_format_string, false,
+	    true },
 	[OPTION_COUNT] = { value_parse_number, value_format_number, false,
 	    false },
 	[OPTION_SIZE] = { value_parse_number, value_format_number, false,

@@ -29,6 +29,9 @@ put 0644 "$generated/berth.conf.5" "$PREFIX/share/man/man5/berth.conf.5"
 
 "$build/berthd" --sample-config >"$generated/sample"
 put 0644 "$generated/sample" "$SYSCONFDIR/berth.conf.sample"
+for file in conf/providers/*.conf; do
+	put 0644 "$file" "$SYSCONFDIR/providers/${file##*/}"
+done
 
 # /etc/berth/berth.conf needs no word, and may be absent
 options=

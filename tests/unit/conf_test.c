@@ -119,6 +119,7 @@ every_default_of_the_contract_is_in_the_table(void **state)
 		{ "sandbox.dir", NULL },
 		{ "sandbox.user", "berth-box" },
 		{ "sandbox.sftp_server", NULL },
+		{ "sandbox.providers", "none" },
 		{ "sftp.mode", "rw" },
 		{ "session.shell", NULL },
 		{ "session.buffer", "1M" },
@@ -714,10 +715,11 @@ templates_are_read_shown_and_found(void **state)
 	assert_non_null(strstr(e.msg, ", small"));
 	conf_show(c, out);
 	fclose(out);
-	assert_non_null(strstr(shown, "\n[template small]\nprovider = native\n"
-				      "rootfs = /srv/x\nnetwork = host\n"
-				      "cpu = 50\nmemory = 64M\n"
-				      "pids = 20\n"));
+	assert_non_null(
+	    strstr(shown, "\n[template small]\nprovider = native\n"
+			  "rootfs = /srv/x\nimage = none\nnetwork = host\n"
+			  "cpu = 50\nmemory = 64M\n"
+			  "pids = 20\n"));
 	conf_free(c);
 	/* What is shown loads again. */
 	assert_int_equal(load_text(shown, &c, &e), 0);
