@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "sandbox/relay.h"
 
 #define DIAL_BACKLOG      128
 #define DIAL_UNPRIVILEGED 1024 /* where the kernel does not say it */
@@ -491,6 +492,7 @@ dial_provide(void)
 		.listen = dial_listen_for,
 		.connect_inside = dial_connect_inside_for,
 		.listen_inside = dial_listen_inside_for,
+		.relay = relay_start,
 		.fail = dial_fail_later,
 	};
 

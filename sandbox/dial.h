@@ -55,6 +55,10 @@ struct dial_calls {
 	struct sandbox_call *(*listen_inside)(const struct sandbox_spec *spec,
 	    const struct sandbox_socket *s, const struct inside_place *p,
 	    sandbox_socket_fn fn, void *arg);
+	/* See relay.h. */
+	struct sandbox_call *(*relay)(const struct sandbox_socket *s,
+	    char *const *argv, char *const *env, sandbox_socket_fn fn,
+	    void *arg);
 	struct sandbox_call *(*fail)(const struct sandbox_socket *s, int rc,
 	    const char *why, sandbox_socket_fn fn, void *arg);
 };

@@ -82,7 +82,7 @@ static void
 job_on_read(evutil_socket_t fd, short what, void *arg)
 {
 	struct job *j = arg;
-	char packet[TASK_PACKET_MAX];
+	char packet[TASK_REPORT_MAX];
 	struct task_report r;
 	ssize_t n = recv((int)fd, packet, sizeof(packet), MSG_DONTWAIT);
 

@@ -19,6 +19,8 @@ struct event_base;
 
 #define SANDBOX_NAME_SIZE     64 /* longest name and a NUL */
 #define SANDBOX_PATH_MAX      1024
+#define SANDBOX_IMAGE_MAX     256
+#define SANDBOX_ADDRESS_MAX   256
 #define SANDBOX_CGROUPS_MAX   4
 #define SANDBOX_MISSING_MAX   128
 #define SANDBOX_CPU_MAX       100000 /* percent of one processor */
@@ -41,7 +43,8 @@ enum sandbox_capability {
 	SANDBOX_CAP_EXEC = 1u << 0,
 	SANDBOX_CAP_PORT_FORWARD = 1u << 1,
 	SANDBOX_CAP_METRICS = 1u << 2,
-	SANDBOX_CAP_SNAPSHOT = 1u << 3
+	SANDBOX_CAP_SNAPSHOT = 1u << 3,
+	SANDBOX_CAP_SUSPEND = 1u << 4
 };
 
 /* A connection or a listener that a provider is making. */
@@ -87,12 +90,33 @@ struct sandbox_spec {
 	uint32_t cpu_percent;          /* of one processor; 0: no limit */
 	uint64_t memory_bytes;         /* 0: no limit */
 	uint64_t pids_max;             /* 0: no limit */
+	char image[SANDBOX_IMAGE_MAX]; /* "": the provider's own */
+	/* What a provider found out when it was made or last looked at. */
+	char address[SANDBOX_ADDRESS_MAX];
+	bool lacks_sftp_server;
 };
 
-/* What came of a provisioning. */
+/* What came of a provisioning, or of a look. */
 struct sandbox_made {
 	/* Limits of the spec that nobody enforces here: "memory, cpu", or "". */
 	char missing[SANDBOX_MISSING_MAX];
+	enum sandbox_phase phase;          /* of probe() */
+	char word[32];                     /* the engine's own for it, there */
+	char address[SANDBOX_ADDRESS_MAX]; /* for the spec from now on */
+	bool lacks_sftp_server;
+};
+
+/* A process that is to run in a sandbox, all of it as seen from there. */
+struct sandbox_run {
+	const char *sid; /* of its session */
+	char *const *argv, *const *env;
+	const char *cwd;
+	bool has_pty, is_login;
+};
+
+/* A program of this host that reaches it; free by sandbox_way_release(). */
+struct sandbox_way {
+	char **argv, **env; /* for the program berth-sandbox */
 };
 
 /* How a new process gets into the sandbox; nothing to do if pidfd is -1. */
@@ -114,6 +138,7 @@ struct sandbox_place {
 	uid_t uid;
 	gid_t gid;
 	bool must_setuid; /* the keeper becomes uid/gid before exec */
+	bool has_way;     /* wrap() has to be asked for how to run something */
 	struct sandbox_entry entry;
 };
 
@@ -139,6 +164,13 @@ struct sandbox_provider {
 	/* teardown() and halt() end the processes of the sandbox. */
 	bool is_contained;
 
+	/*
+	 * Nobody can tell at once what a sandbox does: probe() is asked so often.
+	 * 0 for providers with status() and watch().
+	 */
+	uint32_t poll_ms;
+	uint32_t job_ms; /* limit of an operation; 0 for the common one */
+
 	/* ---- in berth-sandbox ------------------------------------------ */
 
 	/*
@@ -153,6 +185,22 @@ struct sandbox_provider {
 
 	/* Ends what runs and keeps the workspace. Already so is success. */
 	int (*halt)(const struct sandbox_spec *s, struct err *e);
+
+	/* Where poll_ms is set: what it does, with phase and address in OUT. */
+	int (*probe)(const struct sandbox_spec *s, struct sandbox_made *out,
+	    struct err *e);
+
+	/* With wrap(): KILL to what is left of session SID in it. */
+	int (*reap)(
+	    const struct sandbox_spec *s, const char *sid, struct err *e);
+
+	/* SANDBOX_CAP_SUSPEND, both. Already so is success. */
+	int (*suspend)(const struct sandbox_spec *s, struct err *e);
+	int (*resume)(const struct sandbox_spec *s, struct err *e);
+
+	/* SANDBOX_CAP_METRICS, where they take time: instead of metrics(). */
+	int (*measure)(const struct sandbox_spec *s,
+	    struct sandbox_metrics *out, struct err *e);
 
 	/* SANDBOX_CAP_SNAPSHOT: the workspace as a zstd tar into OUT_FD. */
 	int (*snapshot)(
@@ -177,6 +225,13 @@ struct sandbox_provider {
 	    struct err *e);
 
 	/*
+	 * Where exec() says has_way: the program of this host that runs R there.
+	 * It takes signals as if it were that process, and ends as that does.
+	 */
+	int (*wrap)(const struct sandbox_spec *s, const struct sandbox_run *r,
+	    struct sandbox_way *out, struct err *e);
+
+	/*
 	 * SANDBOX_CAP_PORT_FORWARD: a socket inside the network of the sandbox,
 	 * connected or listening, as a process of it would get one. What S
 	 * points at is copied. Never NULL, never blocks, never calls FN before
@@ -187,7 +242,7 @@ struct sandbox_provider {
 	struct sandbox_call *(*listen)(const struct sandbox_spec *spec,
 	    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
 
-	/* SANDBOX_CAP_METRICS. */
+	/* SANDBOX_CAP_METRICS, where they are there at once. */
 	int (*metrics)(const struct sandbox_spec *s,
 	    struct sandbox_metrics *out, struct err *e);
 };
@@ -212,6 +267,9 @@ int sandbox_require(
 
 /* The names of the bits in MASK, "exec, metrics", into OUT. */
 void sandbox_capability_names(unsigned mask, char *out, size_t size);
+
+/* Frees what W holds. */
+void sandbox_way_release(struct sandbox_way *w);
 
 /* Registers what is built in; both programs, once. */
 int sandbox_init(struct err *e);

@@ -16,7 +16,7 @@
 #include "sandbox/native.h"
 #include "sandbox/provider.h"
 
-#define SANDBOX_PROVIDERS_MAX 16
+#define SANDBOX_PROVIDERS_MAX 24
 
 const struct dial_calls *sandbox_dial;
 
@@ -40,6 +40,7 @@ static const struct {
 	    "forward ports of a sandbox" },
 	{ SANDBOX_CAP_METRICS, "metrics", "measure a sandbox" },
 	{ SANDBOX_CAP_SNAPSHOT, "snapshot", "make a snapshot of a sandbox" },
+	{ SANDBOX_CAP_SUSPEND, "suspend", "suspend a sandbox" },
 };
 
 static const struct sandbox_provider *(*const registry_built_in[])(void) = {
@@ -112,12 +113,15 @@ registry_is_consistent(const struct sandbox_provider *p)
 {
 	unsigned have = (p->exec ? SANDBOX_CAP_EXEC : 0U) |
 			(p->dial ? SANDBOX_CAP_PORT_FORWARD : 0U) |
-			(p->metrics ? SANDBOX_CAP_METRICS : 0U) |
-			(p->snapshot ? SANDBOX_CAP_SNAPSHOT : 0U);
+			(p->metrics || p->measure ? SANDBOX_CAP_METRICS : 0U) |
+			(p->snapshot ? SANDBOX_CAP_SNAPSHOT : 0U) |
+			(p->suspend ? SANDBOX_CAP_SUSPEND : 0U);
+	bool is_seen = p->poll_ms ? p->probe != NULL : p->status && p->watch;
 
 	return p->name && *p->name && p->description && p->provision &&
-	       p->teardown && p->halt && p->status && p->watch &&
-	       !p->dial == !p->listen && p->capabilities == have;
+	       p->teardown && p->halt && is_seen && !p->dial == !p->listen &&
+	       !p->suspend == !p->resume && !p->wrap == !p->reap &&
+	       p->capabilities == have;
 }
 
 int
@@ -142,7 +146,7 @@ const struct sandbox_provider *
 sandbox_find(const char *name, struct err *e)
 {
 	const struct sandbox_provider *p = registry_lookup(name);
-	char list[128] = "none", shown[64];
+	char list[256] = "none", shown[64];
 	size_t n = 0;
 
 	if (p)
@@ -190,6 +194,13 @@ sandbox_capability_names(unsigned mask, char *out, size_t size)
 			n += (size_t)snprintf(out + n, size - n, "%s%s",
 			    n ? ", " : "", registry_capabilities[i].name);
 	}
+}
+
+void
+sandbox_way_release(struct sandbox_way *w)
+{
+	strv_free(take_ptr(w->argv));
+	strv_free(take_ptr(w->env));
 }
 
 int

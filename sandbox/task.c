@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/mem.h"
+#include "sandbox/command.h"
 
 static int task_progress_fd = -1;
 
@@ -15,6 +16,11 @@ static const char *const task_ops[TASK_OPS] = {
 	[TASK_PROVISION] = "provision",
 	[TASK_TEARDOWN] = "teardown",
 	[TASK_HALT] = "halt",
+	[TASK_PROBE] = "probe",
+	[TASK_REAP] = "reap",
+	[TASK_SUSPEND] = "suspend",
+	[TASK_RESUME] = "resume",
+	[TASK_MEASURE] = "measure",
 };
 
 const char *
@@ -43,6 +49,11 @@ task_encode(struct buf *b, const struct task *t)
 	buf_put_u32(b, s->cpu_percent);
 	buf_put_u64(b, s->memory_bytes);
 	buf_put_u64(b, s->pids_max);
+	buf_put_str(b, s->image);
+	buf_put_str(b, s->address);
+	buf_put_u8(b, s->lacks_sftp_server);
+	buf_put_str(b, t->arg);
+	command_encode(b, t->command);
 }
 
 int
@@ -69,22 +80,52 @@ task_decode(const void *p, size_t n, struct task *out)
 	s->cpu_percent = reader_u32(&r);
 	s->memory_bytes = reader_u64(&r);
 	s->pids_max = reader_u64(&r);
+	reader_str_into(&r, s->image, sizeof(s->image));
+	reader_str_into(&r, s->address, sizeof(s->address));
+	s->lacks_sftp_server = reader_u8(&r) == 1;
+	reader_str_into(&r, t.arg, sizeof(t.arg));
+	command_decode(&r, &t.command);
 	if (!reader_done(&r) || op >= TASK_OPS ||
 	    s->network > SANDBOX_NET_NONE || s->cpu_percent > SANDBOX_CPU_MAX ||
-	    s->uid == 0 || !sandbox_name_is_valid(s->name) || s->dir[0] != '/')
+	    s->uid == 0 || !sandbox_name_is_valid(s->name) ||
+	    s->dir[0] != '/') {
+		command_free(t.command);
 		return -EPROTO;
+	}
 	t.op = (enum task_op)op;
 	*out = t;
 	return 0;
 }
 
+/* The fields of metrics in the order of the wire. */
+#define TASK_METRICS 8
+
+static void
+task_metrics(struct sandbox_metrics *m, int64_t *out[TASK_METRICS])
+{
+	int64_t *fields[TASK_METRICS] = { &m->cpu_us, &m->memory_bytes,
+		&m->memory_peak_bytes, &m->processes, &m->net_rx_bytes,
+		&m->net_tx_bytes, &m->disk_bytes, &m->oom_kills };
+
+	memcpy(out, fields, sizeof(fields));
+}
+
 void
 task_report_encode(struct buf *b, const struct task_report *r)
 {
+	struct sandbox_metrics m = r->metrics;
+	int64_t *fields[TASK_METRICS];
+
 	buf_put_u8(b, (uint8_t)r->kind);
 	buf_put_str(b, r->line);
 	buf_put_u32(b, (uint32_t)-r->code);
 	buf_put_str(b, r->made.missing);
+	buf_put_u8(b, (uint8_t)r->made.phase);
+	buf_put_str(b, r->made.address);
+	buf_put_u8(b, r->made.lacks_sftp_server);
+	task_metrics(&m, fields);
+	for (size_t i = 0; i < TASK_METRICS; i++)
+		buf_put_u64(b, (uint64_t)*fields[i]);
 }
 
 int
@@ -92,15 +133,24 @@ task_report_decode(const void *p, size_t n, struct task_report *out)
 {
 	struct reader r = reader_over(p, n);
 	struct task_report t = { .kind = TASK_PROGRESS };
-	uint8_t kind = reader_u8(&r);
+	uint8_t kind = reader_u8(&r), phase;
+	int64_t *fields[TASK_METRICS];
 	uint32_t code;
 
 	reader_str_into(&r, t.line, sizeof(t.line));
 	code = reader_u32(&r);
 	reader_str_into(&r, t.made.missing, sizeof(t.made.missing));
+	phase = reader_u8(&r);
+	reader_str_into(&r, t.made.address, sizeof(t.made.address));
+	t.made.lacks_sftp_server = reader_u8(&r) == 1;
+	task_metrics(&t.metrics, fields);
+	for (size_t i = 0; i < TASK_METRICS; i++)
+		*fields[i] = (int64_t)reader_u64(&r);
 	if (!reader_done(&r) ||
-	    (kind != TASK_PROGRESS && kind != TASK_RESULT) || code > 4095)
+	    (kind != TASK_PROGRESS && kind != TASK_RESULT) || code > 4095 ||
+	    phase > SANDBOX_GONE)
 		return -EPROTO;
+	t.made.phase = (enum sandbox_phase)phase;
 	t.kind = (enum task_kind)kind;
 	t.code = -(int)code;
 	*out = t;

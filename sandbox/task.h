@@ -11,23 +11,35 @@
 #include "base/err.h"
 #include "sandbox/provider.h"
 
-#define TASK_VERSION    1
-#define TASK_FD         3 /* of the socket, in berth-sandbox */
-#define TASK_PACKET_MAX 8192
+#define TASK_VERSION    2
+#define TASK_FD         3           /* of the socket, in berth-sandbox */
+#define TASK_PACKET_MAX (128 << 10) /* it may hold a provider's commands */
+#define TASK_REPORT_MAX 8192
+#define TASK_ARG_MAX    64
 
 enum task_op {
 	TASK_PROVISION,
 	TASK_TEARDOWN,
 	TASK_HALT,
+	TASK_PROBE,
+	TASK_REAP, /* of the session arg */
+	TASK_SUSPEND,
+	TASK_RESUME,
+	TASK_MEASURE,
 	TASK_OPS
 };
 
 /* "provision", ...; for logs. */
 const char *task_op_name(enum task_op op);
 
+struct command;
+
 struct task {
 	enum task_op op;
 	struct sandbox_spec spec;
+	char arg[TASK_ARG_MAX];
+	/* The provider, if it is one of commands: borrowed, or after decoding */
+	struct command *command; /* the caller's. */
 };
 
 enum task_kind {
@@ -40,6 +52,7 @@ struct task_report {
 	char line[ERR_MSG_MAX]; /* of progress; or why it failed */
 	int code;               /* of a result: 0 or a negative errno */
 	struct sandbox_made made;
+	struct sandbox_metrics metrics;
 };
 
 /* Encoders append to B; decoders take exactly N bytes: 0 or -EPROTO. */

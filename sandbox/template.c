@@ -28,6 +28,10 @@ sandbox_template(const struct conf *c, const char *name,
 		return err_set(e, -ENAMETOOLONG,
 		    "template %s: the path of its rootfs is too long", name);
 	snprintf(io->provider, sizeof(io->provider), "%s", t.provider);
+	if (strlen(t.image) >= sizeof(io->image))
+		return err_set(e, -ENAMETOOLONG,
+		    "template %s: its image is too long", name);
+	snprintf(io->image, sizeof(io->image), "%s", t.image);
 	snprintf(io->rootfs, sizeof(io->rootfs), "%s", t.rootfs);
 	io->network = template_networks[t.network];
 	io->cpu_percent = (uint32_t)t.cpu_percent;

@@ -7,7 +7,8 @@ struct err;
 struct sandbox_spec;
 
 /*
- * Fills what the template NAME decides in IO: provider, root, network, limits.
+ * Fills what the template NAME decides in IO: provider, root, image, network,
+ * limits.
  * Built in are auto, native and local; the configuration has more. -ENOENT with
  * a sentence that lists what there is.
  */

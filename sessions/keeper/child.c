@@ -120,6 +120,8 @@ child_set_terminal(int slave_fd, const struct wire_launch *l)
 
 	if (tcgetattr(slave_fd, &t) < 0)
 		return -errno;
+	if (l->flags & LAUNCH_RAW)
+		cfmakeraw(&t);
 	t.c_iflag |= IUTF8;
 	if (tcsetattr(slave_fd, TCSANOW, &t) < 0 ||
 	    ioctl(slave_fd, TIOCSWINSZ, &ws) < 0)

@@ -502,3 +502,35 @@ manager_sandbox_remove(struct manager *m, const struct principal *who,
 	attach_box_answer(r, answer, code, &e);
 	return r;
 }
+
+struct request *
+manager_sandbox_suspend(struct manager *m, const struct principal *who,
+    const char *name, bool is_suspend, manager_answer_fn fn, void *arg)
+{
+	struct request *r = request_new(m, who, fn, arg);
+	enum manager_code code = MANAGER_FAILED;
+	struct err e = { .code = 0 };
+	enum box_answer answer;
+
+	if (!attach_may_own(r, name))
+		return r;
+	answer = box_suspend(r, is_suspend, &code, &e);
+	attach_box_answer(r, answer, code, &e);
+	return r;
+}
+
+struct request *
+manager_sandbox_measure(struct manager *m, const struct principal *who,
+    const char *name, manager_answer_fn fn, void *arg)
+{
+	struct request *r = request_new(m, who, fn, arg);
+	enum manager_code code = MANAGER_FAILED;
+	struct err e = { .code = 0 };
+	enum box_answer answer;
+
+	if (!attach_may(r, name, NULL))
+		return r;
+	answer = box_measure(r, &code, &e);
+	attach_box_answer(r, answer, code, &e);
+	return r;
+}

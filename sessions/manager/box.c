@@ -10,8 +10,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "sandbox/command.h"
 #include "sandbox/job.h"
 #include "sandbox/template.h"
+#include "sessions/manager/box_internal.h"
 #include "sessions/manager/session.h"
 
 #define BOX_JOB_MS    60000
@@ -42,17 +44,9 @@ box_new(struct manager *m, const char *name)
 	b->watch_fd = -1;
 	snprintf(b->spec.name, sizeof(b->spec.name), "%s", name);
 	list_init(&b->requests);
+	list_init(&b->measuring);
 	list_append(&m->boxes, &b->node);
 	return b;
-}
-
-static void
-box_unwatch(struct box *b)
-{
-	if (b->watch_ev)
-		event_free(take_ptr(b->watch_ev));
-	if (b->watch_fd >= 0)
-		close(take_fd(&b->watch_fd));
 }
 
 static void
@@ -64,9 +58,18 @@ box_free(struct box *b)
 		event_free(b->leave_ev);
 	if (b->job)
 		job_forget(b->job);
+	if (b->probe)
+		job_forget(b->probe);
+	if (b->probe_ev)
+		event_free(b->probe_ev);
+	if (b->measure_job)
+		job_forget(b->measure_job);
 	while (!list_empty(&b->requests))
 		request_free(
 		    list_entry(b->requests.next, struct request, node));
+	while (!list_empty(&b->measuring))
+		request_free(
+		    list_entry(b->measuring.next, struct request, node));
 	free(b);
 }
 
@@ -74,8 +77,7 @@ static void box_on_cleaned(const struct task_report *r, void *arg);
 
 /* ---- phases ---------------------------------------------------------------- */
 
-/* A row, an audit event and a line of the log, in this order. */
-static void
+void
 box_turn(struct box *b, enum sandbox_phase phase, const char *event,
     const char *identity, const char *detail)
 {
@@ -95,74 +97,42 @@ box_turn(struct box *b, enum sandbox_phase phase, const char *event,
 		    b->spec.provider, "note", text, NULL);
 }
 
-static int
+struct job *
+box_start(
+    struct box *b, enum task_op op, const char *arg, job_fn fn, struct err *e)
+{
+	struct task t = {
+		.op = op,
+		.spec = b->spec,
+		.command =
+		    (struct command *)(uintptr_t)command_find(b->spec.provider),
+	};
+	uint32_t ms = b->provider && b->provider->job_ms ? b->provider->job_ms
+							 : BOX_JOB_MS;
+
+	snprintf(t.arg, sizeof(t.arg), "%s", arg);
+	return job_start(b->m->base, b->m->sandbox_path, &t, (int)ms, fn, b, e);
+}
+
+int
 box_job(struct box *b, enum task_op op, job_fn fn, struct err *e)
 {
-	struct task t = { .op = op, .spec = b->spec };
-
-	b->job =
-	    job_start(b->m->base, b->m->sandbox_path, &t, BOX_JOB_MS, fn, b, e);
+	b->job = box_start(b, op, "", fn, e);
 	return b->job ? 0 : e->code;
 }
 
-/* What a lost one left is removed, its workspace stays. */
-static void
+void
 box_lose(struct box *b, const char *why)
 {
 	struct err e = { .code = 0 };
 
 	box_turn(b, SANDBOX_FAILED, "sandbox_lost", NULL, why);
+	b->is_known = false;
 	if (!b->provider->is_contained || b->job)
 		return;
 	if (box_job(b, TASK_HALT, box_on_cleaned, &e) < 0)
 		log_err("sandbox_not_cleaned", "sandbox", b->spec.name, "why",
 		    e.msg, NULL);
-}
-
-static void
-box_on_lost(evutil_socket_t fd, short what, void *arg)
-{
-	struct box *b = arg;
-
-	(void)fd;
-	(void)what;
-	box_unwatch(b);
-	if (!b->is_leaving)
-		box_lose(b, "its first process ended");
-}
-
-static void
-box_watch(struct box *b)
-{
-	box_unwatch(b);
-	b->watch_fd = b->provider->watch(&b->spec);
-	if (b->watch_fd < 0)
-		return;
-	b->watch_ev =
-	    event_new(b->m->base, b->watch_fd, EV_READ, box_on_lost, b);
-	if (!b->watch_ev)
-		abort();
-	event_add(b->watch_ev, NULL);
-}
-
-/* What is known about a row's sandbox now. */
-static void
-box_look(struct box *b)
-{
-	enum sandbox_phase now;
-
-	if (!b->provider)
-		return;
-	now = b->provider->status(&b->spec);
-	if (now == SANDBOX_RUNNING && b->phase != SANDBOX_RUNNING)
-		box_turn(b, now, "sandbox_running", NULL, NULL);
-	else if (now != SANDBOX_RUNNING && b->phase == SANDBOX_RUNNING)
-		box_lose(b, "it does not run any more");
-	/* Whoever still works on it for a former berthd is waited for. */
-	else if (now != SANDBOX_RUNNING && b->phase == SANDBOX_PENDING)
-		box_lose(b, "berthd ended while it was made");
-	if (b->phase == SANDBOX_RUNNING)
-		box_watch(b);
 }
 
 static bool
@@ -212,15 +182,14 @@ boxes_free(struct manager *m)
 
 /* ---- making ---------------------------------------------------------------- */
 
-/* Everybody who waits goes on, or hears WHY. */
-static void
-box_answer_all(struct box *b, enum manager_code code, const char *why)
+void
+box_answer_list(struct list *requests, enum manager_code code, const char *why)
 {
 	struct list waiting, *pos, *tmp;
 
 	/* What goes on may come to wait again. */
 	list_init(&waiting);
-	list_for_each (pos, tmp, &b->requests) {
+	list_for_each (pos, tmp, requests) {
 		list_remove(pos);
 		list_append(&waiting, pos);
 	}
@@ -234,6 +203,12 @@ box_answer_all(struct box *b, enum manager_code code, const char *why)
 		else
 			request_go_on(r);
 	}
+}
+
+void
+box_answer_all(struct box *b, enum manager_code code, const char *why)
+{
+	box_answer_list(&b->requests, code, why);
 }
 
 static void
@@ -263,6 +238,10 @@ box_made(struct box *b, const struct sandbox_made *made)
 {
 	char note[160];
 
+	b->is_known = true;
+	b->is_unclear = false;
+	snprintf(b->spec.address, sizeof(b->spec.address), "%s", made->address);
+	b->spec.lacks_sftp_server = made->lacks_sftp_server;
 	box_missing_note(made->missing, note, sizeof(note));
 	box_turn(b, SANDBOX_RUNNING, "sandbox_running", NULL, note);
 	box_watch(b);
@@ -320,7 +299,7 @@ box_on_cleaned(const struct task_report *r, void *arg)
 		box_answer_all(b, MANAGER_FAILED, e.msg);
 }
 
-static void
+void
 box_wait(struct box *b, struct request *r)
 {
 	list_remove(&r->node);
@@ -390,6 +369,17 @@ box_make(struct request *r, const char *template, struct err *e)
 	return b;
 }
 
+/* True if it runs as far as anybody knows, so that nothing is to be done. */
+static bool
+box_is_ready(const struct box *b)
+{
+	if (b->provider->is_quick || b->phase != SANDBOX_RUNNING)
+		return false;
+	if (b->provider->poll_ms)
+		return b->is_known && !b->is_unclear;
+	return b->provider->status(&b->spec) == SANDBOX_RUNNING;
+}
+
 /* One that is in the store: what it is made of may have changed meanwhile. */
 static enum box_answer
 box_again(struct box *b, struct request *r, enum manager_code *code_out,
@@ -409,8 +399,7 @@ box_again(struct box *b, struct request *r, enum manager_code *code_out,
 	b->provider = sandbox_find(b->spec.provider, e);
 	if (!b->provider)
 		return BOX_REFUSED;
-	if (!b->provider->is_quick && b->phase == SANDBOX_RUNNING &&
-	    b->provider->status(&b->spec) == SANDBOX_RUNNING)
+	if (box_is_ready(b))
 		return BOX_READY;
 	if (sandbox_template(b->m->conf, b->template, &b->spec, e) < 0)
 		return BOX_REFUSED;

@@ -28,9 +28,19 @@ struct box {
 	bool is_removed; /* and the workspace goes too */
 	int64_t leave_deadline_ms; /* monotonic: sessions end until then */
 	struct job *job;
-	int watch_fd; /* readable when it is lost, or -1 */
+	struct job *probe; /* beside the other: only looks */
+	struct event *probe_ev;
+	bool is_known;      /* this berthd has looked at it, or made it */
+	bool is_suspending; /* the job is that, and not a resume */
+	bool is_unclear;    /* its engine did not answer the last time */
+	int watch_fd;       /* readable when it is lost, or -1 */
 	struct event *watch_ev, *leave_ev;
-	struct list requests; /* that wait for it */
+	struct list requests;    /* that wait for it */
+	struct job *measure_job; /* beside the others */
+	struct list measuring;   /* requests that wait for it */
+	struct sandbox_metrics metrics;
+	bool has_metrics;
+	int64_t measured_ms; /* monotonic; whether it went well or not */
 };
 
 /* Boxes of all rows that are not gone; what ran is looked at. */
@@ -66,6 +76,31 @@ enum box_answer box_remove(
 
 /* How a process gets into B, which is ready. 0 or a negative errno. */
 int box_place(struct box *b, struct sandbox_place *out, struct err *e);
+
+/*
+ * Where place() says has_way: the program that runs R in B. 0 or a negative
+ * errno with a sentence; free OUT with sandbox_way_release().
+ */
+int box_wrap(struct box *b, const struct sandbox_run *r,
+    struct sandbox_way *out, struct err *e);
+
+/*
+ * Session SID of the sandbox NAME did not end by itself: what is left of it in
+ * there, where no signal of this host reaches, is killed.
+ */
+void box_reap(struct manager *m, const char *name, const char *sid);
+
+/* `sandbox suspend` and `resume`: R is answered when it is so. */
+enum box_answer box_suspend(struct request *r, bool is_suspend,
+    enum manager_code *code_out, struct err *e);
+
+/* A box that runs, NAME or any, and has to be measured since then, or NULL. */
+struct box *box_unmeasured(
+    struct manager *m, const char *name, int64_t since_ms);
+
+/* Measures the sandbox of R, which is answered then. */
+enum box_answer box_measure(
+    struct request *r, enum manager_code *code_out, struct err *e);
 
 /*
  * Ends what runs in contained sandboxes, at a closing that ends sessions too;

@@ -39,7 +39,9 @@ struct control_client {
 	struct event *read_ev, *write_ev;
 	struct principal who;
 	struct request *pending; /* answers of one client keep their order */
-	bool is_upgrading;       /* waits for the end of an upgrade */
+	char stats_name[STORE_NAME_MAX]; /* of sandbox_stats, "" for all */
+	int64_t stats_ms;                /* when it was asked for */
+	bool is_upgrading;               /* waits for the end of an upgrade */
 	bool is_eof, is_closing;
 };
 
@@ -79,6 +81,7 @@ void control_who(struct control_client *cl, const json_t *req);
 void control_rec_ls(struct control_client *cl, const json_t *req);
 void control_sandbox_ls(struct control_client *cl, const json_t *req);
 void control_sandbox_stats(struct control_client *cl, const json_t *req);
+void control_sandbox_providers(struct control_client *cl, const json_t *req);
 void control_status_verb(struct control_client *cl, const json_t *req);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "conf/conf.h"
 #include "sessions/manager/attachment.h"
@@ -271,7 +272,7 @@ control_put_count(json_t *o, const char *key, int64_t v)
 static json_t *
 control_stats_row(const struct box *b, struct err *e)
 {
-	struct sandbox_metrics m;
+	struct sandbox_metrics m = b->metrics;
 	json_t *o;
 
 	if (!b->provider) {
@@ -280,8 +281,13 @@ control_stats_row(const struct box *b, struct err *e)
 		return NULL;
 	}
 	if (sandbox_require(b->provider, SANDBOX_CAP_METRICS, e) < 0 ||
-	    b->provider->metrics(&b->spec, &m, e) < 0)
+	    (b->provider->metrics && b->provider->metrics(&b->spec, &m, e) < 0))
 		return NULL;
+	if (b->provider->measure && !b->has_metrics) {
+		err_set(
+		    e, -EIO, "sandbox %s could not be measured", b->spec.name);
+		return NULL;
+	}
 	o = json_object();
 	control_put_str(o, "name", b->spec.name);
 	control_put_str(o, "provider", b->spec.provider);
@@ -300,22 +306,15 @@ control_stats_row(const struct box *b, struct err *e)
 }
 
 /* Of all that run and can be measured; of one by name, or why not. */
-void
-control_sandbox_stats(struct control_client *cl, const json_t *req)
+static void
+control_stats_rows(struct control_client *cl)
 {
-	const char *name = control_str(req, "sandbox", NULL);
-	struct manager *m = cl->c->m;
-	json_t *rows, *row;
+	const char *name = cl->stats_name[0] ? cl->stats_name : NULL;
+	json_t *rows = json_array(), *row;
 	struct list *pos, *tmp;
 	struct err e = { .code = 0 };
 
-	if (name && !box_find(m, name)) {
-		control_error(
-		    cl, MANAGER_NOT_FOUND, "there is no sandbox %s", name);
-		return;
-	}
-	rows = json_array();
-	list_for_each (pos, tmp, &m->boxes) {
+	list_for_each (pos, tmp, &cl->c->m->boxes) {
 		const struct box *b = list_entry(pos, struct box, node);
 
 		if (name && strcmp(b->spec.name, name) != 0)
@@ -332,6 +331,75 @@ control_sandbox_stats(struct control_client *cl, const json_t *req)
 	control_error(cl,
 	    e.code == -EOPNOTSUPP ? MANAGER_REFUSED : MANAGER_FAILED, "%s",
 	    e.msg);
+}
+
+static bool control_stats_ask(struct control_client *cl);
+
+/* One was asked, perhaps in vain; there may be more. */
+static void
+control_on_measured(const struct manager_answer *a, void *arg)
+{
+	struct control_client *cl = arg;
+
+	if (a->code != MANAGER_OK && cl->stats_name[0])
+		control_error(cl, a->code, "%s", a->why);
+	else if (control_stats_ask(cl))
+		return;
+	else
+		control_stats_rows(cl);
+	control_resume(cl);
+}
+
+/* Has the next one measured that takes time for it; false if there is none. */
+static bool
+control_stats_ask(struct control_client *cl)
+{
+	const char *name = cl->stats_name[0] ? cl->stats_name : NULL;
+	struct box *b = box_unmeasured(cl->c->m, name, cl->stats_ms);
+
+	if (b)
+		cl->pending = manager_sandbox_measure(
+		    cl->c->m, &cl->who, b->spec.name, control_on_measured, cl);
+	return b != NULL;
+}
+
+void
+control_sandbox_stats(struct control_client *cl, const json_t *req)
+{
+	const char *name = control_str(req, "sandbox", NULL);
+
+	if (name && !box_find(cl->c->m, name)) {
+		control_error(
+		    cl, MANAGER_NOT_FOUND, "there is no sandbox %s", name);
+		return;
+	}
+	snprintf(
+	    cl->stats_name, sizeof(cl->stats_name), "%s", name ? name : "");
+	cl->stats_ms = clock_mono_ms();
+	if (!control_stats_ask(cl))
+		control_stats_rows(cl);
+}
+
+void
+control_sandbox_providers(struct control_client *cl, const json_t *req)
+{
+	json_t *rows = json_array();
+	size_t n;
+	const struct sandbox_provider *const *all = sandbox_all(&n);
+
+	(void)req;
+	for (size_t i = 0; i < n; i++) {
+		json_t *o = json_object();
+		char names[128];
+
+		sandbox_capability_names(
+		    all[i]->capabilities, names, sizeof(names));
+		control_put_str(o, "name", all[i]->name);
+		control_put_str(o, "capabilities", names);
+		control_put_str(o, "description", all[i]->description);
+		json_array_append_new(rows, o);
+	}
+	control_rows(cl, rows);
 }
 
 void

@@ -440,6 +440,20 @@ control_sandbox_rm(struct control_client *cl, const json_t *req)
 }
 
 static void
+control_sandbox_suspend(struct control_client *cl, const json_t *req)
+{
+	cl->pending = manager_sandbox_suspend(cl->c->m, &cl->who,
+	    control_str(req, "sandbox", ""), true, control_on_answer, cl);
+}
+
+static void
+control_sandbox_resume(struct control_client *cl, const json_t *req)
+{
+	cl->pending = manager_sandbox_suspend(cl->c->m, &cl->who,
+	    control_str(req, "sandbox", ""), false, control_on_answer, cl);
+}
+
+static void
 control_upgrade(struct control_client *cl, const json_t *req)
 {
 	struct err e = { 0 };
@@ -478,6 +492,9 @@ static const struct {
 	{ "sandbox_stats", control_sandbox_stats },
 	{ "sandbox_create", control_sandbox_create },
 	{ "sandbox_rm", control_sandbox_rm },
+	{ "sandbox_suspend", control_sandbox_suspend },
+	{ "sandbox_resume", control_sandbox_resume },
+	{ "sandbox_providers", control_sandbox_providers },
 	{ "status", control_status_verb },
 	{ "upgrade", control_upgrade },
 };

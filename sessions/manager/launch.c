@@ -108,7 +108,9 @@ launch_env_build(struct launch_env *env, const struct session *s,
 	launch_env_add(env, xasprintf("USER=%s", place->user));
 	launch_env_add(env, xasprintf("LOGNAME=%s", place->user));
 	launch_env_add(env, xasprintf("SHELL=%s", place->shell));
-	launch_env_add(env, xasprintf("PATH=%s", LAUNCH_PATH));
+	/* An image has a PATH of its own, which knows better. */
+	if (!place->has_way)
+		launch_env_add(env, xasprintf("PATH=%s", LAUNCH_PATH));
 	launch_env_add(env, xasprintf("BERTH_SANDBOX=%s", s->sandbox));
 	launch_env_add(env, xasprintf("BERTH_SESSION=%s", s->id));
 	if (spec->flags & LAUNCH_PTY)
@@ -303,13 +305,40 @@ launch_tell_entry(struct session *s, const struct sandbox_entry *entry)
 	buf_release(&b);
 }
 
+/*
+ * What the keeper runs, of this host, for what R is to be in the sandbox. That
+ * is berthd's own user's, as all that talks to an engine.
+ */
+static int
+launch_wrap(struct session *s, const struct sandbox_run *r,
+    struct sandbox_way *way, struct wire_launch *l, struct err *e)
+{
+	struct box *b = box_find(s->m, s->sandbox);
+	int rc = b ? box_wrap(b, r, way, e) : err_set(e, -ENOENT, "it is gone");
+
+	if (rc < 0)
+		return rc;
+	l->flags &= ~(uint32_t)(LAUNCH_SETUID | LAUNCH_LOGIN);
+	l->flags |= LAUNCH_RAW;
+	l->uid = geteuid();
+	l->gid = getegid();
+	l->path = s->m->sandbox_path;
+	l->argv = way->argv;
+	l->env = way->env;
+	l->cwd = (char *)(uintptr_t) "/";
+	return 0;
+}
+
 /* Tells the keeper all it must know. */
-static void
+static int
 launch_tell(struct session *s, const struct launch_spec *spec,
-    const struct sandbox_place *place, char *const *argv, int rec_fd)
+    const struct sandbox_place *place, char *const *argv, int rec_fd,
+    struct err *e)
 {
 	const struct conf *c = s->m->conf;
-	bool is_inside = place->entry.pidfd >= 0;
+	bool is_inside = place->entry.pidfd >= 0 || place->has_way;
+	struct sandbox_way way = { .argv = NULL };
+	int rc = 0;
 	autofree char *program =
 	    is_inside ? xstrdup(argv[0]) : launch_program(argv[0]);
 	struct launch_env env = { 0 };
@@ -346,13 +375,28 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 	l.argv = (char **)(uintptr_t)argv;
 	l.env = env.v;
 	l.cwd = s->cwd;
-	launch_tell_entry(s, &place->entry);
-	wire_launch_encode(&b, &l);
-	wire_send_fd(
-	    &s->wire, FRAME_LAUNCH, 0, 0, buf_head(&b), buf_len(&b), rec_fd);
+	if (place->has_way)
+		rc = launch_wrap(s,
+		    &(struct sandbox_run){
+			.sid = s->id,
+			.argv = argv,
+			.env = env.v,
+			.cwd = s->cwd,
+			.has_pty = s->is_pty,
+			.is_login = (spec->flags & LAUNCH_LOGIN) != 0,
+		    },
+		    &way, &l, e);
+	if (rc == 0) {
+		launch_tell_entry(s, &place->entry);
+		wire_launch_encode(&b, &l);
+		wire_send_fd(&s->wire, FRAME_LAUNCH, 0, 0, buf_head(&b),
+		    buf_len(&b), rec_fd);
+	}
 	buf_release(&b);
+	sandbox_way_release(&way);
 	for (size_t i = 0; i < env.n; i++)
 		free(env.v[i]);
+	return rc;
 }
 
 /* Its sandbox was made ready by whoever asks for the session. */
@@ -385,10 +429,16 @@ launch_check_sftp(const struct launch_spec *spec,
 {
 	if (!spec->sftp_args || place->has_sftp_server)
 		return MANAGER_OK;
-	err_set(e, -ENOENT,
-	    "no file transfer: the sandbox has no %s (package "
-	    "openssh-sftp-server, option sandbox.sftp_server)",
-	    place->sftp_server);
+	if (place->sftp_server[0] != '/')
+		err_set(e, -ENOENT,
+		    "no file transfer: the provider of sandbox %s has no "
+		    "sftp_server",
+		    spec->sandbox);
+	else
+		err_set(e, -ENOENT,
+		    "no file transfer: the sandbox has no %s (package "
+		    "openssh-sftp-server, option sandbox.sftp_server)",
+		    place->sftp_server);
 	return MANAGER_FAILED;
 }
 
@@ -494,13 +544,18 @@ launch_start(struct session *s, const struct launch_spec *spec,
 		return MANAGER_FAILED;
 	}
 	rc = launch_keeper(s, e);
+	if (rc == 0) {
+		rec_fd = rec_fd < 0 ? -1 : rec_fd;
+		rc = launch_tell(s, spec, place, argv, rec_fd, e);
+		if (rc < 0)
+			wire_close(&s->wire, 0);
+	}
 	if (rc < 0) {
 		if (rec_fd >= 0)
 			close(rec_fd);
 		session_lost(s, e->msg);
 		return MANAGER_FAILED;
 	}
-	launch_tell(s, spec, place, argv, rec_fd < 0 ? -1 : rec_fd);
 	return MANAGER_OK;
 }
 

@@ -172,6 +172,14 @@ struct request *manager_sandbox_remove(struct manager *m,
     const struct principal *who, const char *name, manager_answer_fn fn,
     void *arg);
 
+/* Suspends it, or goes on with it; and asks its provider what it uses. */
+struct request *manager_sandbox_suspend(struct manager *m,
+    const struct principal *who, const char *name, bool is_suspend,
+    manager_answer_fn fn, void *arg);
+struct request *manager_sandbox_measure(struct manager *m,
+    const struct principal *who, const char *name, manager_answer_fn fn,
+    void *arg);
+
 /* Attach to a session by id: for the command line. FLAGS: VIEWER_*. */
 struct request *manager_attach_session(struct manager *m,
     const struct principal *who, struct session *s,

@@ -161,6 +161,8 @@ session_end(
 	session_spend_files(s);
 	has_started = s->phase == PHASE_RUNNING;
 	s->phase = PHASE_ENDED;
+	if (end->status != SESSION_EXITED || note)
+		box_reap(s->m, s->sandbox, s->id);
 	request_on_end(s, has_started, note);
 }
 

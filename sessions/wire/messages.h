@@ -51,7 +51,9 @@ enum wire_launch_flags {
 	/* 2: stderr goes to the manager, as FRAME_LOG; of bound pipes only */
 	LAUNCH_LOG_STDERR = 1u << 6,
 	/* 2: SSH_TTY of the process names its terminal */
-	LAUNCH_SSH_TTY = 1u << 7
+	LAUNCH_SSH_TTY = 1u << 7,
+	/* 2: the terminal is raw from the start: another one is behind it */
+	LAUNCH_RAW = 1u << 8
 };
 
 /* What a viewer with a terminal gets first. */

@@ -16,6 +16,7 @@
 #include "conf/conf.h"
 #include "sandbox/dial.h"
 #include "sandbox/provider.h"
+#include "sandbox/providers.h"
 #include "sessions/manager/control.h"
 #include "sessions/manager/manager.h"
 #include "sshd/listener/access.h"
@@ -296,6 +297,8 @@ daemon_open_sandboxes(struct daemon *d, struct err *e)
 	int rc = sandbox_init(e);
 
 	dial_provide();
+	if (rc == 0)
+		rc = sandbox_register_commands(d->conf, e);
 	return rc < 0 ? rc : sandbox_spec_init(&d->spec, d->conf, e);
 }
 

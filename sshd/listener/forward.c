@@ -112,6 +112,9 @@ forward_check_peer(const struct connection *c, int fd)
 
 	if (getpeername(fd, (struct sockaddr *)&sa, &len) < 0)
 		return "the connection is gone";
+	/* A relay in the sandbox: what was asked for by name is all there is. */
+	if (sa.ss_family == AF_UNIX)
+		return NULL;
 	address_host((struct sockaddr *)&sa, host);
 	return forward_rule_reached(
 	    c->server->conf, host, forward_port((struct sockaddr *)&sa));

@@ -1,0 +1,43 @@
+/*
+ * What box*.c share: box.c makes and removes sandboxes, box_look.c finds out what
+ * they do, box_ops.c does the rest. Private to them.
+ */
+#ifndef SESSIONS_MANAGER_BOX_INTERNAL_H
+#define SESSIONS_MANAGER_BOX_INTERNAL_H
+
+#include "sandbox/job.h"
+#include "sessions/manager/box.h"
+
+/* A row, an audit event and a line of the log, in this order. */
+void box_turn(struct box *b, enum sandbox_phase phase, const char *event,
+    const char *identity, const char *detail);
+
+/* It is lost: what it left is removed, its workspace stays. */
+void box_lose(struct box *b, const char *why);
+
+/* A job of B, which only FN will know of; NULL with a sentence. */
+struct job *box_start(
+    struct box *b, enum task_op op, const char *arg, job_fn fn, struct err *e);
+
+/* The job that has B for itself, until FN clears b->job. */
+int box_job(struct box *b, enum task_op op, job_fn fn, struct err *e);
+
+/* R waits for B's job. */
+void box_wait(struct box *b, struct request *r);
+
+/* Everybody who waits, for B or in REQUESTS, goes on or hears WHY. */
+void box_answer_all(struct box *b, enum manager_code code, const char *why);
+void box_answer_list(
+    struct list *requests, enum manager_code code, const char *why);
+
+/* What is known about a row's sandbox now, when berthd begins. */
+void box_look(struct box *b);
+
+/* B runs: its end is noticed from now on. And not any more. */
+void box_watch(struct box *b);
+void box_unwatch(struct box *b);
+
+/* Asks B's engine, where it has one, at once. */
+void box_look_soon(struct box *b);
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * What is done to a sandbox that is there; see box.h. Operations that change
+ * nothing run beside the others.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "sessions/manager/box.h"
+#include "sessions/manager/box_internal.h"
+#include "sessions/manager/session.h"
+
+int
+box_wrap(struct box *b, const struct sandbox_run *r, struct sandbox_way *out,
+    struct err *e)
+{
+	return b->provider->wrap(&b->spec, r, out, e);
+}
+
+static void
+box_on_reaped(const struct task_report *r, void *arg)
+{
+	(void)arg;
+	if (r->kind == TASK_RESULT && r->code < 0)
+		log_warn("session_not_reaped", "why", r->line, NULL);
+}
+
+void
+box_reap(struct manager *m, const char *name, const char *sid)
+{
+	struct box *b = box_find(m, name);
+	struct err e = { .code = 0 };
+
+	if (!b || !b->provider || !b->provider->reap || b->is_leaving ||
+	    b->phase != SANDBOX_RUNNING)
+		return;
+	if (!box_start(b, TASK_REAP, sid, box_on_reaped, &e))
+		log_warn("session_not_reaped", "sid", sid, "why", e.msg, NULL);
+}
+
+/* ---- suspending ------------------------------------------------------------ */
+
+static void
+box_on_suspend(const struct task_report *r, void *arg)
+{
+	struct box *b = arg;
+	bool is_suspend = b->is_suspending;
+
+	if (r->kind == TASK_PROGRESS)
+		return;
+	b->job = NULL;
+	if (r->code < 0) {
+		/* What it does now is found out by the next look. */
+		box_look_soon(b);
+		box_answer_all(b, MANAGER_FAILED, r->line);
+		return;
+	}
+	box_turn(b, is_suspend ? SANDBOX_SUSPENDED : SANDBOX_RUNNING,
+	    is_suspend ? "sandbox_suspended" : "sandbox_running", NULL, NULL);
+	box_answer_all(b, MANAGER_OK, "");
+}
+
+enum box_answer
+box_suspend(struct request *r, bool is_suspend, enum manager_code *code_out,
+    struct err *e)
+{
+	enum sandbox_phase from =
+	    is_suspend ? SANDBOX_RUNNING : SANDBOX_SUSPENDED;
+	enum sandbox_phase to =
+	    is_suspend ? SANDBOX_SUSPENDED : SANDBOX_RUNNING;
+	struct box *b = box_find(r->m, r->sandbox);
+
+	*code_out = MANAGER_NOT_FOUND;
+	if (!b || !b->provider) {
+		err_set(e, -ENOENT, "there is no sandbox %s", r->sandbox);
+		return BOX_REFUSED;
+	}
+	*code_out = MANAGER_REFUSED;
+	if (sandbox_require(b->provider, SANDBOX_CAP_SUSPEND, e) < 0)
+		return BOX_REFUSED;
+	*code_out = MANAGER_CONFLICT;
+	if (b->job || b->is_leaving) {
+		err_set(e, -EBUSY, "sandbox %s is being worked on", r->sandbox);
+		return BOX_REFUSED;
+	}
+	if (b->phase == to)
+		return BOX_READY;
+	if (b->phase != from) {
+		err_set(e, -EINVAL, "sandbox %s is %s", r->sandbox,
+		    sandbox_phase_name(b->phase));
+		return BOX_REFUSED;
+	}
+	*code_out = MANAGER_FAILED;
+	b->is_suspending = is_suspend;
+	if (box_job(b, is_suspend ? TASK_SUSPEND : TASK_RESUME, box_on_suspend,
+		e) < 0)
+		return BOX_REFUSED;
+	store_audit(r->m->store,
+	    is_suspend ? "sandbox_suspend" : "sandbox_resume", r->who.identity,
+	    r->who.remote_addr, b->spec.name, NULL, NULL);
+	box_wait(b, r);
+	return BOX_WAITS;
+}
+
+/* ---- measuring ------------------------------------------------------------- */
+
+static void
+box_on_measured(const struct task_report *r, void *arg)
+{
+	struct box *b = arg;
+
+	if (r->kind == TASK_PROGRESS)
+		return;
+	b->measure_job = NULL;
+	b->measured_ms = clock_mono_ms();
+	b->has_metrics = r->code == 0;
+	b->metrics = r->metrics;
+	box_answer_list(
+	    &b->measuring, r->code == 0 ? MANAGER_OK : MANAGER_FAILED, r->line);
+}
+
+struct box *
+box_unmeasured(struct manager *m, const char *name, int64_t since_ms)
+{
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &m->boxes) {
+		struct box *b = list_entry(pos, struct box, node);
+
+		if (name && strcmp(name, b->spec.name) != 0)
+			continue;
+		if (b->provider && b->provider->measure &&
+		    b->phase == SANDBOX_RUNNING && b->measured_ms < since_ms)
+			return b;
+	}
+	return NULL;
+}
+
+enum box_answer
+box_measure(struct request *r, enum manager_code *code_out, struct err *e)
+{
+	struct box *b = box_find(r->m, r->sandbox);
+
+	*code_out = MANAGER_FAILED;
+	if (b && !b->measure_job)
+		b->measure_job =
+		    box_start(b, TASK_MEASURE, "", box_on_measured, e);
+	if (!b || !b->measure_job)
+		return BOX_REFUSED;
+	list_remove(&r->node);
+	list_append(&b->measuring, &r->node);
+	request_wait_box(r);
+	return BOX_WAITS;
+}
