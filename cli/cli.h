@@ -114,6 +114,13 @@ int verb_sandbox_stats(struct cli *c, int argc, char **argv);
 /* Ends its sessions and removes it with its workspace. */
 int verb_sandbox_rm(struct cli *c, int argc, char **argv);
 
+/* Everything in a sandbox stands still, and goes on. */
+int verb_sandbox_suspend(struct cli *c, int argc, char **argv);
+int verb_sandbox_resume(struct cli *c, int argc, char **argv);
+
+/* Lists providers with what they can do. */
+int verb_sandbox_providers(struct cli *c, int argc, char **argv);
+
 /* Has berthd execute its program anew, and waits until it has. */
 int verb_upgrade(struct cli *c, int argc, char **argv);
 

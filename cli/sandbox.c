@@ -1,4 +1,4 @@
-/* Verbs over sandboxes: ls, create, stats, rm. The work is berthd's and its helper's. */
+/* Verbs over sandboxes. The work is berthd's and its helper's. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +35,12 @@ static const struct column sandbox_stats_columns[] = {
 	{ "DETAIL", "detail", COLUMN_TEXT },
 };
 
+static const struct column sandbox_provider_columns[] = {
+	{ "NAME", "name", COLUMN_TEXT },
+	{ "CAPABILITIES", "capabilities", COLUMN_TEXT },
+	{ "DESCRIPTION", "description", COLUMN_TEXT },
+};
+
 /* Prints the rows, of sandbox NAME alone unless that is NULL. */
 static int
 sandbox_print(struct cli *c, const char *name, bool is_json)
@@ -65,6 +71,81 @@ sandbox_print(struct cli *c, const char *name, bool is_json)
 	json_decref(shown);
 	json_decref(answer);
 	return CLI_DONE;
+}
+
+/* Verbs that name one sandbox, ask VERB of it, and then say how it is. */
+static int
+sandbox_change(struct cli *c, int argc, char **argv, const char *verb)
+{
+	bool is_json = false;
+	const struct arg_option options[] = {
+		{ 0, ARG_FLAG, "json", &is_json },
+	};
+	struct err e = { 0 };
+	int code;
+
+	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
+	if (argc != 1)
+		return cli_usage(c, "%s", argc < 0 ? e.msg : "which sandbox?");
+	code = client_order(
+	    c, json_pack("{s:s, s:s}", "verb", verb, "sandbox", argv[0]));
+	if (code != CLI_DONE || !is_json)
+		return code;
+	return sandbox_print(c, argv[0], true);
+}
+
+int
+verb_sandbox_suspend(struct cli *c, int argc, char **argv)
+{
+	return sandbox_change(c, argc, argv, "sandbox_suspend");
+}
+
+int
+verb_sandbox_resume(struct cli *c, int argc, char **argv)
+{
+	return sandbox_change(c, argc, argv, "sandbox_resume");
+}
+
+/* Prints the rows that REQUEST (stolen, or NULL) is answered with. */
+static int
+sandbox_print_rows(struct cli *c, json_t *request, const struct column *columns,
+    size_t n, bool is_json)
+{
+	struct err e = { 0 };
+	json_t *answer = NULL, *rows;
+	int code;
+
+	if (!request)
+		return cli_usage(c, "an argument is not valid UTF-8");
+	code = client_ask_once(c->socket, request, &answer, NULL, &e);
+	if (code != CLI_DONE)
+		return cli_fail(code, "%s", e.msg);
+	rows = json_object_get(answer, "rows");
+	if (is_json)
+		table_print_json(rows, stdout);
+	else
+		table_print(rows, columns, n, stdout);
+	json_decref(answer);
+	return CLI_DONE;
+}
+
+int
+verb_sandbox_providers(struct cli *c, int argc, char **argv)
+{
+	bool is_json = false;
+	const struct arg_option options[] = {
+		{ 0, ARG_FLAG, "json", &is_json },
+	};
+	struct err e = { 0 };
+
+	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
+	if (argc != 0)
+		return cli_usage(
+		    c, "%s", argc < 0 ? e.msg : "there are no arguments");
+	return sandbox_print_rows(c,
+	    json_pack("{s:s}", "verb", "sandbox_providers"),
+	    sandbox_provider_columns, ARRAY_LEN(sandbox_provider_columns),
+	    is_json);
 }
 
 int
@@ -115,28 +196,15 @@ verb_sandbox_stats(struct cli *c, int argc, char **argv)
 		{ 0, ARG_FLAG, "json", &is_json },
 	};
 	struct err e = { 0 };
-	json_t *answer = NULL, *rows, *request;
-	int code;
 
 	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
 	if (argc < 0 || argc > 1)
 		return cli_usage(
 		    c, "%s", argc < 0 ? e.msg : "one sandbox, or all");
-	request = json_pack("{s:s, s:s*}", "verb", "sandbox_stats", "sandbox",
-	    argc ? argv[0] : NULL);
-	if (!request)
-		return cli_usage(c, "an argument is not valid UTF-8");
-	code = client_ask_once(c->socket, request, &answer, NULL, &e);
-	if (code != CLI_DONE)
-		return cli_fail(code, "%s", e.msg);
-	rows = json_object_get(answer, "rows");
-	if (is_json)
-		table_print_json(rows, stdout);
-	else
-		table_print(rows, sandbox_stats_columns,
-		    ARRAY_LEN(sandbox_stats_columns), stdout);
-	json_decref(answer);
-	return CLI_DONE;
+	return sandbox_print_rows(c,
+	    json_pack("{s:s, s:s*}", "verb", "sandbox_stats", "sandbox",
+		argc ? argv[0] : NULL),
+	    sandbox_stats_columns, ARRAY_LEN(sandbox_stats_columns), is_json);
 }
 
 int
