@@ -158,6 +158,7 @@ test:
 # in the environment.
 test-long:
 	$(Q)scripts/deps.sh long
+	$(if $(filter engines,$(ONLY)),$(Q)scripts/deps.sh engines)
 	$(Q)$(MAKE) --no-print-directory $(jobs) all
 	$(Q)$(MAKE) --no-print-directory $(jobs) SAN=address,undefined all \
 		build/asan/cuts/cut

@@ -4,7 +4,7 @@
 # root or through `sudo -n`; failing that prints the command to type, exit 1.
 # As root it also makes the system users that berthd runs things as.
 #
-# Usage: deps.sh run | test | long | fuzz | bench | users
+# Usage: deps.sh run | test | long | engines | fuzz | bench | users
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL=C
@@ -25,10 +25,13 @@ test_packages=(
 long_packages=(valgrind dpkg-dev)
 fuzz_packages=(clang 'libclang-rt-dev|libclang-rt-14-dev')
 
+# Daemons that start when they are installed: only for who asks for them.
+engine_packages=(docker.io podman runc lxd lxd-client busybox-static)
 bench_packages=(openssh-server libtsm-dev python3 rsync git tmux dtach)
 
 usage() {
-	echo "usage: scripts/deps.sh run | test | long | fuzz | bench | users" >&2
+	echo "usage: scripts/deps.sh run | test | long | engines | fuzz |" \
+		"bench | users" >&2
 	exit 2
 }
 
@@ -118,6 +121,7 @@ long)
 	wanted=("${run_packages[@]}" "${test_packages[@]}"
 		"${long_packages[@]}")
 	;;
+engines) wanted=("${engine_packages[@]}") ;;
 fuzz) wanted=("${run_packages[@]}" "${fuzz_packages[@]}") ;;
 bench) wanted=("${run_packages[@]}" "${bench_packages[@]}") ;;
 users) wanted=() ;;
