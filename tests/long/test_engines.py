@@ -223,6 +223,10 @@ class Lxd(Engine):
 
     def stop(self):
         self.call("stop", "--all", "--force")
+        self.daemon.terminate()
+        self.daemon.wait(30)
+        for name in ("shmounts", "devlxd"):
+            run(["umount", self.dir / "lxd" / name])
         super().stop()
 
 
