@@ -318,7 +318,8 @@ launch_wrap(struct session *s, const struct sandbox_run *r,
 
 	if (rc < 0)
 		return rc;
-	l->flags &= ~(uint32_t)(LAUNCH_SETUID | LAUNCH_LOGIN);
+	/* the terminal that it is told of is not the one inside */
+	l->flags &= ~(uint32_t)(LAUNCH_SETUID | LAUNCH_LOGIN | LAUNCH_SSH_TTY);
 	l->flags |= LAUNCH_RAW;
 	l->uid = geteuid();
 	l->gid = getegid();
