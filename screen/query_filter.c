@@ -348,10 +348,78 @@ query_filter_is_holding(const struct query_filter *f)
 	return f->mode == QUERY_HOLD && f->n_held > f->n_late;
 }
 
-bool
-query_filter_is_plain(const struct query_filter *f, const uint8_t *p, size_t n)
+/* The final bytes of CSI that never ask, without a prefix. */
+static const bool query_filter_calm[128] = {
+	['@'] = true,
+	['A' ... 'M'] = true,
+	['P'] = true,
+	['S'] = true,
+	['T'] = true,
+	['X'] = true,
+	['Z'] = true,
+	['d'] = true,
+	['f'] = true,
+	['h'] = true,
+	['l'] = true,
+	['m'] = true,
+	['r'] = true,
+};
+
+/* Bytes of the whole and plain CSI at P that asks nothing, else 0. */
+static size_t
+query_filter_calm_csi(const uint8_t *p, size_t n)
 {
-	return f->mode == QUERY_HOLD && vt_scan_is_ground(&f->scan) &&
-	       f->n_held == 0 && vt_scan_plain(p, n) == n &&
-	       !memchr(p, QUERY_ENQ, n);
+	size_t i = 2;
+	bool is_private = n > 2 && p[2] == '?';
+
+	if (n < 3 || p[0] != QUERY_ESC || p[1] != '[')
+		return 0;
+	i += is_private;
+	while (i < n && p[i] >= '0' && p[i] <= ';')
+		i++;
+	if (i == n || i >= QUERY_HELD_MAX || p[i] >= 0x80)
+		return 0;
+	if (is_private ? p[i] != 'h' && p[i] != 'l' : !query_filter_calm[p[i]])
+		return 0;
+	return i + 1;
+}
+
+/* Bytes of the whole UTF-8 character at P that is no C1 control, else 0. */
+static size_t
+query_filter_character(const uint8_t *p, size_t n)
+{
+	struct vt_scan s = { 0 };
+	size_t i = 0;
+
+	if (p[0] < 0xc2)
+		return 0;
+	do {
+		uint8_t need = s.need;
+
+		vt_scan_byte(&s, p[i++]);
+		if (need && s.need >= need)
+			return 0; /* cut */
+	} while (s.need && i < n);
+	return vt_scan_is_ground(&s) ? i : 0;
+}
+
+bool
+query_filter_is_clean(const struct query_filter *f, const uint8_t *p, size_t n)
+{
+	const uint8_t *end = p + n;
+
+	if (f->mode != QUERY_HOLD || !vt_scan_is_ground(&f->scan) ||
+	    f->n_held || memchr(p, QUERY_ENQ, n))
+		return false;
+	for (p += vt_scan_plain(p, n); p < end;
+	     p += vt_scan_plain(p, (size_t)(end - p))) {
+		size_t left = (size_t)(end - p);
+		size_t run = *p == QUERY_ESC ? query_filter_calm_csi(p, left)
+					     : query_filter_character(p, left);
+
+		if (!run)
+			return false;
+		p += run;
+	}
+	return true;
 }

@@ -62,10 +62,11 @@ size_t query_filter_release(struct query_filter *f, uint8_t *out);
 bool query_filter_is_holding(const struct query_filter *f);
 
 /*
- * True if N bytes of P would pass as they are: nothing is held, and there is no
- * sequence in them. A run that need not be made.
+ * True if N bytes of P are known to pass as they are, and nothing is held behind
+ * them: a run that need not be made. Told at once and not of everything: text,
+ * and the sequences that most output is made of.
  */
-bool query_filter_is_plain(
+bool query_filter_is_clean(
     const struct query_filter *f, const uint8_t *p, size_t n);
 
 /*

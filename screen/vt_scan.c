@@ -5,6 +5,7 @@
  */
 #include "screen/vt_scan.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define VT_SCAN_ONES  0x0101010101010101ULL
@@ -130,6 +131,15 @@ vt_scan_plain(const uint8_t *p, size_t n)
 		memcpy(w, p + i, sizeof(w));
 		if (vt_scan_word(w[0]) | vt_scan_word(w[1]))
 			break;
+	}
+	for (; n - i >= 8; i += 8) {
+		uint64_t w, found;
+
+		memcpy(&w, p + i, sizeof(w));
+		found = vt_scan_word(le64toh(w));
+		/* A borrow makes false marks, but only above a true one. */
+		if (found)
+			return i + (size_t)__builtin_ctzll(found) / 8;
 	}
 	while (i < n && p[i] < 0x80 && p[i] != 0x1b)
 		i++;

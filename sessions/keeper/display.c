@@ -109,7 +109,7 @@ const uint8_t *
 display_filter(struct display *d, const uint8_t *p, size_t *n)
 {
 	d->fed = p;
-	if (!d->screen || query_filter_is_plain(d->filter, p, *n))
+	if (!d->screen || query_filter_is_clean(d->filter, p, *n))
 		return p;
 	d->fed = display_out(d);
 	*n = query_filter_run(d->filter, p, *n, d->out);

@@ -95,33 +95,21 @@ output_room(const struct output *o)
 	return room < half - lag ? room : (size_t)(half - lag);
 }
 
-/*
- * Reads up to N bytes from FD to P; what the last read said goes to RC. A read
- * of less than MORE bytes is taken for the last.
- */
-static size_t
-output_fill(int fd, uint8_t *p, size_t n, size_t more, ssize_t *rc)
+/* A terminal gives 4 KiB at a time. */
+static ssize_t
+output_fill(int fd, uint8_t *p, size_t n)
 {
-	size_t done = 0;
+	ssize_t rc;
 
-	/* A terminal gives 4 KiB at a time. */
-	do {
-		*rc = read(fd, p + done, n - done);
-		if (*rc > 0)
-			done += (size_t)*rc;
-		else if (*rc < 0)
-			*rc = -errno;
-	} while (*rc == -EINTR || (*rc >= (ssize_t)more && done < n));
-	return done;
+	do
+		rc = read(fd, p, n);
+	while (rc < 0 && errno == EINTR);
+	return rc < 0 ? -errno : rc;
 }
 
-/*
- * N bytes at Q are output of the session. They lie in the ring's place P, or
- * elsewhere. The viewers come before the recorder: waking its thread is not what
- * an echo should wait for.
- */
+/* N bytes at Q are output. They lie in the ring's place P, or elsewhere. */
 static void
-output_pass(struct output *o, const uint8_t *p, const uint8_t *q, size_t n)
+output_show(struct output *o, const uint8_t *p, const uint8_t *q, size_t n)
 {
 	struct keeper *k = o->k;
 
@@ -130,31 +118,60 @@ output_pass(struct output *o, const uint8_t *p, const uint8_t *q, size_t n)
 	else
 		ring_push(k->ring, q, n);
 	display_show(&k->display, q, n);
+}
+
+/*
+ * Sends what has been shown, of which the last N bytes at Q are not recorded yet.
+ * The viewers come before the recorder: waking its thread is not what an echo
+ * should wait for. Nobody has reserved since: the bytes are still there.
+ */
+static void
+output_send(struct output *o, const uint8_t *q, size_t n)
+{
+	struct keeper *k = o->k;
+
 	viewer_pump_all(k);
-	/* Nobody has reserved since: the bytes are still there. */
 	recording_output(&k->recording, q, n);
 	manager_link_stats_changed(&k->manager);
 }
 
-/* Reads one turn from descriptor I, no more than ROOM bytes. */
+/*
+ * Reads one turn from descriptor I, no more than ROOM bytes; what the last read
+ * said is returned. What a read gave is worked on before the next one: meanwhile
+ * the kernel's worker fills the terminal again, on another processor, and the next
+ * read finds something instead of waiting for it.
+ */
 static ssize_t
 output_read(struct output *o, int i, size_t room)
 {
 	struct keeper *k = o->k;
-	size_t want = room < OUTPUT_TURN_MAX ? room : OUTPUT_TURN_MAX, cap, n;
-	uint8_t *p = ring_reserve(k->ring, want, &cap);
-	const uint8_t *q;
+	size_t want = room < OUTPUT_TURN_MAX ? room : OUTPUT_TURN_MAX, n = 0;
+	size_t more = o->is_draining ? 1 : OUTPUT_TRICKLE;
+	const uint8_t *q = NULL;
+	bool has_some = false;
 	ssize_t rc;
 
-	n = output_fill(o->fd[i], p, cap < want ? cap : want,
-	    o->is_draining ? 1 : OUTPUT_TRICKLE, &rc);
-	if (n == 0)
-		return rc;
-	o->bytes += n;
-	if (o->is_draining)
-		o->drain_left -= n < o->drain_left ? n : o->drain_left;
-	q = display_filter(&k->display, p, &n);
-	output_pass(o, p, q, n);
+	do {
+		size_t cap;
+		uint8_t *p;
+
+		recording_output(&k->recording, q, n);
+		n = 0;
+		p = ring_reserve(k->ring, want, &cap);
+		rc = output_fill(o->fd[i], p, cap);
+		if (rc <= 0)
+			break;
+		n = (size_t)rc;
+		want -= n;
+		o->bytes += n;
+		if (o->is_draining)
+			o->drain_left -= n < o->drain_left ? n : o->drain_left;
+		q = display_filter(&k->display, p, &n);
+		output_show(o, p, q, n);
+		has_some = true;
+	} while (want && rc >= (ssize_t)more);
+	if (has_some)
+		output_send(o, q, n);
 	return rc;
 }
 
@@ -167,8 +184,10 @@ output_flush(struct output *o)
 	if (!o->k || !o->k->ring)
 		return;
 	q = display_flush(&o->k->display, &n);
-	if (n)
-		output_pass(o, NULL, q, n);
+	if (n) {
+		output_show(o, NULL, q, n);
+		output_send(o, q, n);
+	}
 }
 
 /* Nothing more to read that the leader wrote. */

@@ -389,19 +389,36 @@ what_is_released_and_innocent_is_given_out_once(void **state)
 }
 
 static void
-plain_is_what_would_pass_as_it_is(void **state)
+clean_is_what_would_pass_as_it_is(void **state)
 {
+	static const char *const clean[] = { "a\r\nb", "\033[1;32mok\033[m",
+		"\033[?25l\033[2J\033[H", "r\303\251ponse \342\234\223",
+		"\360\237\230\200", "\302\240" };
+	static const char *const dirty[] = { "a\005", "a\033", "\303", "\033[1",
+		"\033[c", "\033[6n", "\033[?6n", "\033[?m", "\033[>q",
+		"\033[?1$p", "\033[18t", "\033]0;x\a", "\302\2336n",
+		"\342\302\2336n", "\033[1\r6n", "\033[?u" };
 	static struct query_filter f;
 	uint8_t out[QUERY_HELD_MAX * 2];
 
 	(void)state;
 	query_filter_init(&f);
-	assert_true(query_filter_is_plain(&f, (const uint8_t *)"a\r\nb", 4));
-	assert_false(query_filter_is_plain(&f, (const uint8_t *)"a\005", 2));
-	assert_false(query_filter_is_plain(&f, (const uint8_t *)"a\033", 2));
-	assert_false(query_filter_is_plain(&f, (const uint8_t *)"\303", 1));
+	for (size_t i = 0; i < ARRAY_LEN(clean); i++) {
+		const uint8_t *p = (const uint8_t *)clean[i];
+		size_t n = strlen(clean[i]);
+
+		if (!query_filter_is_clean(&f, p, n))
+			fail_msg("not clean: %zu", i);
+		assert_int_equal(query_filter_run(&f, p, n, out), n);
+		assert_memory_equal(out, p, n);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(dirty); i++) {
+		if (query_filter_is_clean(
+			&f, (const uint8_t *)dirty[i], strlen(dirty[i])))
+			fail_msg("clean: %zu", i);
+	}
 	query_filter_run(&f, (const uint8_t *)"\033[", 2, out);
-	assert_false(query_filter_is_plain(&f, (const uint8_t *)"a", 1));
+	assert_false(query_filter_is_clean(&f, (const uint8_t *)"a", 1));
 }
 
 int
@@ -420,7 +437,7 @@ main(void)
 		cmocka_unit_test(a_query_that_was_late_ends_in_can),
 		cmocka_unit_test(
 		    what_is_released_and_innocent_is_given_out_once),
-		cmocka_unit_test(plain_is_what_would_pass_as_it_is),
+		cmocka_unit_test(clean_is_what_would_pass_as_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
