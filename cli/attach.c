@@ -2,6 +2,8 @@
  * The verbs attach and tail: they ask for a viewer link and run it. attach's
  * exit code is that of the process; tail's says only whether it could print.
  */
+#include "cli/attach.h"
+
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,8 +24,7 @@
 
 static const struct wire_detach_key attach_key = { 1, { { ']', 1 } } };
 
-/* What of our environment a shell would want; berthd has the last word. */
-static json_t *
+json_t *
 attach_env(void)
 {
 	json_t *env = json_array();
@@ -52,8 +53,7 @@ attach_request(const char *session, bool is_view)
 	    (int)size.ypixel, "term", term, "env", attach_env());
 }
 
-/* Says how it ended, on stderr, and turns it into the exit code. */
-static int
+int
 attach_report(const struct viewer_outcome *o)
 {
 	const char *note = o->exit.note;

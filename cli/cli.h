@@ -17,7 +17,10 @@ enum cli_code {
 	CLI_CONFLICT = 4,
 	CLI_REFUSED = 5,
 	/* of attach, whose other codes belong to the process */
-	CLI_OWN_FAILURE = 125
+	CLI_OWN_FAILURE = 125,
+	/* of run and exec: the command is none, or is not there */
+	CLI_NOT_RUNNABLE = 126,
+	CLI_NO_PROGRAM = 127
 };
 
 struct verb;
@@ -62,6 +65,12 @@ int verb_new(struct cli *c, int argc, char **argv);
 
 /* Attaches; the exit code is the process's, 128 and its signal, or 125. */
 int verb_attach(struct cli *c, int argc, char **argv);
+
+/* Runs a process in a sandbox; exit codes as verb_attach(). */
+int verb_run(struct cli *c, int argc, char **argv);
+
+/* The same in one that is there, else CLI_NOT_FOUND. */
+int verb_sandbox_exec(struct cli *c, int argc, char **argv);
 
 /* Stops a session or sends it a signal. */
 int verb_kill(struct cli *c, int argc, char **argv);

@@ -182,6 +182,8 @@ client_refusal(const json_t *answer, struct err *e)
 	text_escape(why ? why : "no reason given",
 	    why ? strlen(why) : strlen("no reason given"), text, sizeof(text));
 	err_set(e, -EREMOTEIO, "%s", text);
+	if (code == CLI_NOT_RUNNABLE || code == CLI_NO_PROGRAM)
+		return (int)code;
 	return code > CLI_DONE && code <= CLI_REFUSED ? (int)code : CLI_FAILED;
 }
 

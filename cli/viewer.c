@@ -52,6 +52,7 @@ struct viewer {
 	} sink[STREAM_COUNT]; /* STREAM_OUT and STREAM_ERR */
 	int signal_fd;
 	bool is_input_over, is_leaving, is_shut;
+	bool is_input_sent; /* with its end, to a process of ours */
 	bool is_given_back; /* the session left our terminal as it was */
 	bool is_over;       /* only what waits is still written */
 	bool has_exit, is_stopped;
@@ -292,10 +293,15 @@ viewer_send_input(struct viewer *v)
 static void
 viewer_finish_input(struct viewer *v)
 {
-	if (!v->is_input_over || v->is_shut)
+	if (!v->is_input_over || v->is_shut || v->is_input_sent)
 		return;
 	if (buf_len(&v->input) > 0 || !link_is_idle(&v->link))
 		return;
+	if (v->options->is_bound && !v->is_leaving) {
+		link_send(&v->link, FRAME_EOF, STREAM_IN, 0, NULL, 0);
+		v->is_input_sent = true;
+		return;
+	}
 	if (!v->is_leaving)
 		viewer_leave(v);
 	if (v->options->is_terminal)
@@ -343,6 +349,10 @@ viewer_read_signal(struct viewer *v)
 		/* The shell took the terminal back while we were stopped. */
 		if (v->options->is_terminal)
 			terminal_raw();
+	} else if (v->options->is_bound && info.ssi_signo != SIGHUP &&
+		   !v->is_over) {
+		link_send(&v->link, FRAME_SIGNAL, (uint8_t)info.ssi_signo, 0,
+		    NULL, 0);
 	} else {
 		v->out->signal_number = (int)info.ssi_signo;
 		v->is_over = false;
@@ -351,14 +361,15 @@ viewer_read_signal(struct viewer *v)
 }
 
 static int
-viewer_open_signals(void)
+viewer_open_signals(bool is_bound)
 {
 	static const int signals[] = { SIGWINCH, SIGCONT, SIGINT, SIGTERM,
-		SIGHUP, SIGQUIT };
+		SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+	size_t n = ARRAY_LEN(signals) - (is_bound ? 0 : 2);
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+	for (size_t i = 0; i < n; i++)
 		sigaddset(&set, signals[i]);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -479,7 +490,7 @@ viewer_run(int link_fd, const struct viewer_options *options,
 				     : &no_key);
 	link_init(&v.link, link_fd);
 	fd_set_nonblock(link_fd, true);
-	v.signal_fd = viewer_open_signals();
+	v.signal_fd = viewer_open_signals(options->is_bound);
 	v.sink[STREAM_OUT].fd = terminal_output(STDOUT_FILENO);
 	v.sink[STREAM_ERR].fd = terminal_output(STDERR_FILENO);
 	viewer_grant(&v, STREAM_OUT, FRAME_WINDOW);

@@ -13,6 +13,11 @@ struct viewer_options {
 	bool sends_size;  /* at the start and when it changes */
 	bool reads_stdin; /* sends what comes on descriptor 0 */
 	bool is_terminal; /* 0 is one: raw mode, and the key detaches */
+	/*
+	 * The process is ours alone: the end of the input is its end of input,
+	 * and INT, QUIT, TERM, USR1 and USR2 are for it; HUP ends the viewer.
+	 */
+	bool is_bound;
 	const struct wire_detach_key *detach_key; /* borrowed; NULL for none */
 };
 

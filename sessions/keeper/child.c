@@ -493,6 +493,8 @@ child_poll_exec(struct child *c, const struct wire_launch *l, struct err *e)
 	case CHILD_STEP_CALLS:
 		return err_sys(e, -f.code, "cannot limit system calls");
 	case CHILD_STEP_EXEC:
+		c->exec_code =
+		    f.code == ENOENT || f.code == ENOTDIR ? 127 : 126;
 		return err_sys(e, -f.code, "cannot run %s", l->path);
 	default:
 		return err_sys(e, -f.code, "cannot set up the process");

@@ -32,6 +32,7 @@ struct child {
 	bool is_inside;
 	uint64_t inside_ns; /* see signaller_scope() */
 	gid_t inside_gid;   /* the same */
+	uint8_t exec_code;  /* 126 or 127: its program could not be run */
 };
 
 /* Nothing started, every descriptor -1; S is borrowed for child_signal(). */

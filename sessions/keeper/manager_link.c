@@ -78,7 +78,7 @@ manager_link_failed(struct manager_link *m, const char *why)
 	struct buf b = { 0 };
 
 	buf_put_str(&b, why);
-	manager_link_send(m, FRAME_FAILED, 0, 0, &b);
+	manager_link_send(m, FRAME_FAILED, m->k->child.exec_code, 0, &b);
 	buf_release(&b);
 }
 

@@ -31,8 +31,7 @@ manager_name_is_valid(const char *name)
 	return true;
 }
 
-/* Checks that WHO may use the names; answers R and returns false if not. */
-static bool
+bool
 attach_may(struct request *r, const char *sandbox, const char *name)
 {
 	if (!sandbox_name_is_valid(sandbox) ||
@@ -51,7 +50,7 @@ attach_may(struct request *r, const char *sandbox, const char *name)
 	return true;
 }
 
-static bool
+bool
 attach_may_type(const struct request *r)
 {
 	return r->who.role != ROLE_VIEWER || r->who.is_admin;
@@ -96,11 +95,7 @@ attach_note_new(struct request *r)
 	store_session_release(&last);
 }
 
-/*
- * True if the sandbox of R is ready; else R waits for it, to go on with GO_ON,
- * or is answered.
- */
-static bool
+bool
 attach_box(struct request *r, void (*go_on)(struct request *r))
 {
 	enum manager_code code = MANAGER_FAILED;
@@ -118,7 +113,7 @@ attach_box(struct request *r, void (*go_on)(struct request *r))
 	}
 }
 
-static void
+void
 attach_launch(struct request *r, const struct launch_spec *spec)
 {
 	struct session *s;

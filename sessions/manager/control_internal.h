@@ -74,6 +74,18 @@ void control_resume(struct control_client *cl);
 const char *control_str(
     const json_t *req, const char *key, const char *fallback);
 
+/* An array of strings as a vector that the caller frees; NULL when absent. */
+char **control_strv(const json_t *req, const char *key, size_t max);
+
+/* The members of a terminal's size, 0 where they are absent. */
+struct wire_size control_size(const json_t *req);
+
+/* Answers ARG, a client, with id and viewer link, or the sentence. */
+void control_on_answer(const struct manager_answer *a, void *arg);
+
+/* The verbs of control_command.c. */
+void control_run(struct control_client *cl, const json_t *req);
+
 /* The verbs of control_lists.c. */
 void control_ls(struct control_client *cl, const json_t *req);
 void control_info(struct control_client *cl, const json_t *req);

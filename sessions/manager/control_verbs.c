@@ -63,8 +63,7 @@ control_ready_session(struct control_client *cl, const json_t *req)
 	return s;
 }
 
-/* An array of strings as a vector that the caller frees; NULL when absent. */
-static char **
+char **
 control_strv(const json_t *req, const char *key, size_t max)
 {
 	const json_t *a = json_object_get(req, key);
@@ -90,7 +89,7 @@ control_u32(const json_t *req, const char *key)
 	return v < 0 || v > UINT32_MAX ? 0 : (uint32_t)v;
 }
 
-static struct wire_size
+struct wire_size
 control_size(const json_t *req)
 {
 	return (struct wire_size){ control_u32(req, "cols"),
@@ -98,7 +97,7 @@ control_size(const json_t *req)
 		control_u32(req, "ypixel") };
 }
 
-static void
+void
 control_on_answer(const struct manager_answer *a, void *arg)
 {
 	struct control_client *cl = arg;
@@ -474,6 +473,7 @@ static const struct {
 } control_verbs[] = {
 	{ "ls", control_ls },
 	{ "new", control_new_verb },
+	{ "run", control_run },
 	{ "attach", control_attach_verb },
 	{ "kill", control_kill },
 	{ "rm", control_rm },

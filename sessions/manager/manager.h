@@ -45,7 +45,10 @@ enum manager_code {
 	MANAGER_USAGE = 2,
 	MANAGER_NOT_FOUND = 3,
 	MANAGER_CONFLICT = 4,
-	MANAGER_REFUSED = 5
+	MANAGER_REFUSED = 5,
+	/* of manager_command() alone: there is no such program, or it is none */
+	MANAGER_NOT_RUNNABLE = 126,
+	MANAGER_NO_PROGRAM = 127
 };
 
 /* Who asks. The strings are copied by whoever keeps them. */
@@ -160,6 +163,25 @@ struct manager_new_session {
 };
 struct request *manager_create(struct manager *m, const struct principal *who,
     const struct manager_new_session *spec, manager_answer_fn fn, void *arg);
+
+/*
+ * Starts a private process as a command line gives it: as manager_run(), but
+ * ARGV is executed as it is. Copied. The process is bound to the link that is
+ * handed back.
+ */
+struct manager_command {
+	const char *sandbox;
+	bool must_exist; /* the sandbox; else it may be made for this */
+	bool has_pty;
+	const char *cwd;   /* NULL: the workspace; else below it or absolute */
+	char **env;        /* NAME=VALUE, taken as it is; may be NULL */
+	char **client_env; /* filtered by session.env_accept; may be NULL */
+	char **argv;       /* NULL: the login shell */
+	const char *term;  /* with has_pty; may be NULL */
+	struct wire_size size;
+};
+struct request *manager_command(struct manager *m, const struct principal *who,
+    const struct manager_command *c, manager_answer_fn fn, void *arg);
 
 /*
  * Makes the sandbox NAME from TEMPLATE (NULL: the default), or ends its sessions

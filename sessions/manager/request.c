@@ -378,6 +378,17 @@ request_on_error(struct session *s, uint16_t tag, uint8_t code, const char *why)
 	return true;
 }
 
+/* A shell's codes for what is no program, for those who want to know. */
+static enum manager_code
+request_end_code(const struct request *r, const struct session *s)
+{
+	if (r->tells_exec && s->exec_code == MANAGER_NO_PROGRAM)
+		return MANAGER_NO_PROGRAM;
+	if (r->tells_exec && s->exec_code == MANAGER_NOT_RUNNABLE)
+		return MANAGER_NOT_RUNNABLE;
+	return MANAGER_FAILED;
+}
+
 void
 request_on_end(struct session *s, bool has_started, const char *note)
 {
@@ -389,7 +400,7 @@ request_on_end(struct session *s, bool has_started, const char *note)
 		/* A start that failed would fail again. */
 		if (!r->is_shell || !has_started ||
 		    ++r->n_tries > REQUEST_TRIES_MAX) {
-			request_fail(r, MANAGER_FAILED, "%s",
+			request_fail(r, request_end_code(r, s), "%s",
 			    note ? note : "the session has ended");
 			continue;
 		}

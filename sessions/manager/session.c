@@ -248,6 +248,7 @@ session_on_failed(struct session *s, const struct frame *f)
 	reader_str_into(&r, why, sizeof(why));
 	if (!reader_done(&r))
 		return -EPROTO;
+	s->exec_code = f->arg;
 	session_lost(s, why);
 	return 0;
 }

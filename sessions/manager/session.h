@@ -99,6 +99,7 @@ struct session {
 	struct list requests;
 	char *argv_json, *cwd;
 	struct transfer transfer;
+	uint8_t exec_code; /* 126 or 127 if its program could not be run */
 };
 
 enum request_state {
@@ -124,6 +125,8 @@ struct request {
 	bool is_acked;   /* the keeper attached it before the process started */
 	bool is_shell;   /* may get a fresh session when it meets a dying one */
 	bool wants_link; /* the answer carries a descriptor */
+	bool must_exist; /* the sandbox: it is not made for this */
+	bool tells_exec; /* 126 and 127 are codes of its answer */
 	int client_fd;   /* the viewer's end while the keeper is asked */
 	struct principal who; /* strings owned */
 	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX];
@@ -289,5 +292,23 @@ void request_on_end(struct session *s, bool has_started, const char *note);
 
 /* Finds or makes the session that the shell request R names and joins it. */
 void attach_begin(struct request *r);
+
+/*
+ * Checks that R's principal may use the names (NAME NULL: no session), which R
+ * has from now on; else answers R and returns false.
+ */
+bool attach_may(struct request *r, const char *sandbox, const char *name);
+
+/* False for those who only watch. */
+bool attach_may_type(const struct request *r);
+
+/*
+ * True if the sandbox of R is ready; else R waits for it, to go on with GO_ON,
+ * or is answered.
+ */
+bool attach_box(struct request *r, void (*go_on)(struct request *r));
+
+/* Launches what SPEC says and joins it, or answers R. */
+void attach_launch(struct request *r, const struct launch_spec *spec);
 
 #endif

@@ -130,7 +130,10 @@ enum frame_type {
 	FRAME_STARTED,
 	/* u32 pid, u64 start time in ticks (/proc/PID/stat 22), u64 wall ms */
 	FRAME_FAILED,
-	/* str why the process could not be started; then the keeper goes */
+	/*
+	 * str why the process could not be started; then the keeper goes. arg
+	 * 127 or 126 when there is no such program, or it is none; else 0
+	 */
 	FRAME_VIEWER_ACK,
 	/* tag; arg 1 attached, 0 ended; u64 attachment */
 	FRAME_VIEWER_GONE,
