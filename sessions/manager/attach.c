@@ -120,10 +120,13 @@ attach_launch(struct request *r, const struct launch_spec *spec)
 	char why[256];
 	enum manager_code code = launch_session(r->m, &r->who, spec, &s, why);
 
-	if (code == MANAGER_OK)
-		request_join(r, s);
-	else
+	if (code != MANAGER_OK) {
 		request_fail(r, code, "%s", why);
+		return;
+	}
+	request_join(r, s);
+	/* Behind the attachment, whose identity it is of. */
+	copy_started(s, spec);
 }
 
 void

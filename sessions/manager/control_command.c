@@ -43,3 +43,21 @@ control_run(struct control_client *cl, const json_t *req)
 	strv_free(c.env);
 	strv_free(c.client_env);
 }
+
+void
+control_sandbox_cp(struct control_client *cl, const json_t *req)
+{
+	const char *direction = control_str(req, "direction", "");
+	struct manager_copy c = {
+		.sandbox = control_str(req, "sandbox", ""),
+		.path = control_str(req, "path", ""),
+		.is_in = strcmp(direction, "in") == 0,
+		.wants_total = json_is_true(json_object_get(req, "total")),
+	};
+
+	if (!c.is_in && strcmp(direction, "out") != 0)
+		control_error(cl, MANAGER_USAGE, "a direction is in or out");
+	else
+		cl->pending =
+		    manager_copy(cl->c->m, &cl->who, &c, control_on_answer, cl);
+}

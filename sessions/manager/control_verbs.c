@@ -491,6 +491,7 @@ static const struct {
 	{ "sandbox_ls", control_sandbox_ls },
 	{ "sandbox_stats", control_sandbox_stats },
 	{ "sandbox_create", control_sandbox_create },
+	{ "sandbox_cp", control_sandbox_cp },
 	{ "sandbox_rm", control_sandbox_rm },
 	{ "sandbox_suspend", control_sandbox_suspend },
 	{ "sandbox_resume", control_sandbox_resume },

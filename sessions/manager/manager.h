@@ -184,6 +184,21 @@ struct request *manager_command(struct manager *m, const struct principal *who,
     const struct manager_command *c, manager_answer_fn fn, void *arg);
 
 /*
+ * Copies files: a tar in the sandbox, which has to be there, that the link feeds
+ * or that feeds it. Its first line of output says what is at PATH: "d" a
+ * directory, "f" anything else, "n" nothing; out of it with a blank and bytes,
+ * -1 if they are not known. Into a directory, or into the one above PATH.
+ */
+struct manager_copy {
+	const char *sandbox;
+	const char *path; /* in it; absolute, or below the workspace */
+	bool is_in;
+	bool wants_total; /* bytes, where they take time to count */
+};
+struct request *manager_copy(struct manager *m, const struct principal *who,
+    const struct manager_copy *c, manager_answer_fn fn, void *arg);
+
+/*
  * Makes the sandbox NAME from TEMPLATE (NULL: the default), or ends its sessions
  * and removes it; the answer has neither session nor descriptor.
  */

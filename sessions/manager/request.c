@@ -99,6 +99,7 @@ request_free(struct request *r)
 	principal_release(&r->who);
 	wire_run_release(&r->run);
 	request_free_spec(&r->spec);
+	free(r->copy_path);
 	free(r);
 }
 

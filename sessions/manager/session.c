@@ -151,6 +151,7 @@ session_end(
 	    "note", note, NULL);
 	store_session_ended(store, s->id, end);
 	session_finish_recording(s, "truncated");
+	copy_ended(s, end);
 	transfer_end(s, end->exited_ms);
 	store_attachment_end_all(store, s->id, end->exited_ms);
 	store_audit(store, "session_end", NULL, NULL, s->sandbox, s->id, note);

@@ -127,7 +127,9 @@ struct request {
 	bool wants_link; /* the answer carries a descriptor */
 	bool must_exist; /* the sandbox: it is not made for this */
 	bool tells_exec; /* 126 and 127 are codes of its answer */
-	int client_fd;   /* the viewer's end while the keeper is asked */
+	bool copies_in, wants_total; /* of manager_copy() */
+	char *copy_path;             /* the same; owned */
+	int client_fd;        /* the viewer's end while the keeper is asked */
 	struct principal who; /* strings owned */
 	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX];
 	void (*go_on)(struct request *r); /* its sandbox is ready */
@@ -152,6 +154,8 @@ struct launch_spec {
 	const char *term, *cwd;
 	struct wire_size size;
 	bool is_recorded;
+	const char *copy_path; /* it copies that; a row of transfer */
+	bool copies_in;
 };
 
 /* ---- launch.c ---------------------------------------------------------- */
@@ -287,6 +291,12 @@ bool request_on_error(
  * session that never started takes everything that waited with it.
  */
 void request_on_end(struct session *s, bool has_started, const char *note);
+
+/* ---- copy.c ------------------------------------------------------------ */
+
+/* S was launched by SPEC, or ended so: its row of transfer, if it copies. */
+void copy_started(struct session *s, const struct launch_spec *spec);
+void copy_ended(struct session *s, const struct store_session_end *end);
 
 /* ---- attach.c ---------------------------------------------------------- */
 

@@ -147,6 +147,18 @@ transfer_on_log(struct session *s, const struct frame *f)
 }
 
 void
+transfer_audit_copy(
+    struct session *s, const char *status, bool is_in, uint64_t bytes)
+{
+	char detail[SFTP_LOG_PATH_MAX + 64];
+
+	snprintf(detail, sizeof(detail), "%s %s %llu bytes: %s", status,
+	    is_in ? "in" : "out", (unsigned long long)bytes,
+	    s->transfer.copy_path);
+	transfer_audit(s, "transfer", detail);
+}
+
+void
 transfer_end(struct session *s, int64_t now_ms)
 {
 	if (s->transfer.is_possible)
@@ -158,4 +170,5 @@ void
 transfer_release(struct transfer *t)
 {
 	sftp_log_release(&t->log);
+	free(take_ptr(t->copy_path));
 }

@@ -27,11 +27,17 @@ struct transfer {
 	bool after_open;  /* the last message was that of an open */
 	bool has_lost;    /* lines, and that was logged */
 	unsigned n_rows, n_events, n_closes;
+	char *copy_path; /* of a session that copies files, else NULL */
+	bool copies_in;
 	struct sftp_log log;
 };
 
 /* FRAME_LOG of the keeper of S; -EPROTO if it is none. */
 int transfer_on_log(struct session *s, const struct frame *f);
+
+/* The audit event of a session that copied files; STATUS as in the row. */
+void transfer_audit_copy(
+    struct session *s, const char *status, bool is_in, uint64_t bytes);
 
 /* S ended: what is open is cut. NOW_MS is wall clock. */
 void transfer_end(struct session *s, int64_t now_ms);

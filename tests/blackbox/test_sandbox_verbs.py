@@ -4,15 +4,21 @@ What is inside is hostile: nothing of it may reach a terminal or a file here
 that was not asked for.
 """
 
+import io
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
+import tarfile
+import threading
 import time
 
 import pytest
 
-from berth import Term, wait_for
+import keeper_frames
+from berth import BUILD, Term, run, wait_for
 
 SERVER = {
     "access__default_template": "native",
@@ -162,3 +168,294 @@ def test_exec_says_how_it_is_used(srv, box):
         done = srv.berth("sandbox", "exec", *args)
         assert done.returncode == 2
         assert b"usage: berth sandbox exec" in done.stderr
+
+
+# ---- cp ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(tmp_path):
+    """Directory of this host with something of each kind in it."""
+    top = tmp_path / "top"
+    (top / "sub" / "deep").mkdir(parents=True)
+    (top / "empty").mkdir()
+    (top / "sub" / "script").write_bytes(b"#!/bin/sh\n")
+    (top / "sub" / "script").chmod(0o751)
+    (top / "secret").write_bytes(os.urandom(70000))
+    (top / "secret").chmod(0o600)
+    (top / "zero").write_bytes(b"")
+    (top / ("n" * 200)).write_bytes(b"long")
+    (top / "sub" / "deep" / ("m" * 120)).write_bytes(b"longer")
+    (top / "-dash \n").write_bytes(b"odd")
+    (top / "link").symlink_to("sub/script")
+    (top / "out").symlink_to("/etc")
+    (top / "far").symlink_to("/" + "x" * 150)
+    for path in sorted(top.rglob("*"), reverse=True):
+        os.utime(path, (1e9, 981173106), follow_symlinks=False)
+    (top / "sub").chmod(0o711)
+    os.utime(top, (1e9, 981173106))
+    return top
+
+
+def tree(top):
+    """What a copy has to keep of everything below a directory."""
+    found = {}
+    for path in [top, *top.rglob("*")]:
+        st = path.lstat()
+        what = (os.readlink(path) if path.is_symlink()
+                else path.read_bytes() if path.is_file() else None)
+        found[str(path.relative_to(top))] = (
+            what, oct(st.st_mode) if not path.is_symlink() else None,
+            int(st.st_mtime))
+    return found
+
+
+def cp(srv, *args, code=0, **kw):
+    done = srv.berth("sandbox", "cp", *map(str, args), **kw)
+    assert done.returncode == code, (done.returncode, done.stderr)
+    return done
+
+
+def test_cp_brings_a_tree_there_and_back_as_it_was(srv, there, here, tmp_path):
+    cp(srv, here, f"{there}:")
+    cp(srv, "-r", f"{there}:top", tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(here)
+    # Into what is there already: below it, by its own name.
+    cp(srv, f"{there}:top/sub", tmp_path / "back")
+    assert tree(tmp_path / "back" / "sub")["script"] == (
+        tree(here / "sub")["script"])
+
+
+def test_cp_has_the_rules_of_docker_cp(srv, there, tmp_path):
+    def inside(script):
+        return srv.berth("sandbox", "exec", there, "sh", "-c",
+                         script).stdout.decode().split()
+
+    (tmp_path / "f").write_text("one")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "x").write_text("two")
+    cp(srv, tmp_path / "f", f"{there}:")           # into a directory
+    cp(srv, tmp_path / "f", f"{there}:g")          # by another name
+    cp(srv, tmp_path / "d", f"{there}:new")        # a directory that is made
+    cp(srv, tmp_path / "d", f"{there}:new")        # and one below it
+    cp(srv, f"{tmp_path}/d/.", f"{there}:new/d")   # what is in it
+    assert inside("cat f g new/x new/d/x; echo; ls new/d") == [
+        "oneonetwotwo", "x"]
+    for src, dst, why in (("f", "no/", "there is no directory no/"),
+                          ("f", "no/f", "no"),
+                          ("d", "f", "f is no directory"),
+                          ("gone", "", "No such file")):
+        done = cp(srv, tmp_path / src, f"{there}:{dst}", code=1)
+        assert why in done.stderr.decode(), done.stderr
+    cp(srv, f"{there}:f", tmp_path / "d")
+    cp(srv, f"{there}:new/.", tmp_path / "d")
+    cp(srv, f"{there}:new/.", tmp_path / "e")
+    assert (tmp_path / "d" / "f").read_text() == "one"
+    assert (tmp_path / "d" / "d" / "x").read_text() == "two"
+    assert (tmp_path / "e" / "x").read_text() == "two"
+    for src, dst, why in (("gone", ".", "there is no ./gone"),
+                          ("new", "f", "is no directory"),
+                          ("f", "no/", "there is no directory"),
+                          ("f", "no/f", "No such file")):
+        done = cp(srv, f"{there}:{src}", f"{tmp_path}/{dst}", code=1)
+        assert why in done.stderr.decode(), done.stderr
+
+
+def test_cp_of_a_stream_is_a_tar(srv, box, here, tmp_path):
+    make(srv, box)
+    made = subprocess.run(["tar", "-c", "-C", here, "sub", "zero"],
+                          stdout=subprocess.PIPE, check=True).stdout
+    cp(srv, "-", f"{box}:", input=made)
+    out = cp(srv, f"{box}:sub", "-").stdout
+    subprocess.run(["tar", "-x", "-C", tmp_path], input=out, check=True)
+    assert tree(tmp_path / "sub") == tree(here / "sub")
+    done = cp(srv, "-", f"{box}:zero", input=made, code=1)
+    assert b"zero is no directory" in done.stderr
+
+
+def test_cp_leaves_out_what_is_no_file(srv, box, tmp_path):
+    make(srv, box)
+    srv.berth_ok("sandbox", "exec", box, "sh", "-c",
+                 "mkdir d; echo hello > d/a; ln d/a d/b; mkfifo d/pipe")
+    done = cp(srv, f"{box}:d", tmp_path / "d", code=1)
+    assert b"pipe: it is neither" in done.stderr
+    made = tmp_path / "d"
+    assert sorted(os.listdir(made)) == ["a", "b"]
+    assert (made / "a").stat().st_ino == (made / "b").stat().st_ino
+
+
+def unpack(stream, source, target, tmp_path, code=0):
+    """berth sandbox cp with a sandbox that sends STREAM, whatever that is."""
+    path = tmp_path / "sock"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+
+    def serve():
+        peer, _ = listener.accept()
+        assert b"sandbox_cp" in peer.recv(4096)
+        ours, theirs = socket.socketpair()
+        socket.send_fds(peer, [b'{"ok":true,"id":"x","fd":"viewer"}\n'],
+                        [theirs.fileno()])
+        theirs.close()
+        link = keeper_frames.Link(ours)
+        for at in range(0, len(stream), 60000):
+            link.send(keeper_frames.DATA, keeper_frames.OUT,
+                      payload=stream[at:at + 60000])
+        link.send(keeper_frames.EXIT,
+                  payload=struct.pack(">BBII", 0, 0, code, 0))
+        link.send(keeper_frames.END)
+        try:
+            while ours.recv(4096):
+                pass
+        except ConnectionError:
+            pass  # it was cut off, as it deserves
+        ours.close()
+        peer.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    done = run([BUILD / "berth", "-S", path, "sandbox", "cp",
+                f"box:{source}", target])
+    thread.join(20)
+    listener.close()
+    path.unlink()
+    return done
+
+
+def archive(*members, form=tarfile.GNU_FORMAT):
+    out = io.BytesIO(b"d 0\n")
+    out.seek(0, 2)
+    with tarfile.open(fileobj=out, mode="w|", format=form) as t:
+        for name, kind, link, data in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.mode = kind, link, 0o6777
+            info.size, info.mtime = len(data), 1234567890.5
+            t.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+DIR, REG, SYM, LNK, CHR = (tarfile.DIRTYPE, tarfile.REGTYPE, tarfile.SYMTYPE,
+                           tarfile.LNKTYPE, tarfile.CHRTYPE)
+
+
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT,
+                                  tarfile.USTAR_FORMAT])
+def test_cp_reads_what_other_tars_write(tmp_path, form):
+    long = "/".join(["p" * 60, "q" * 90])
+    done = unpack(archive(("d", DIR, "", b""), (f"d/{long}", REG, "", b"x"),
+                          ("d/l", SYM, "z" * 99, b""), form=form),
+                  "d", tmp_path / "d", tmp_path)
+    assert done.returncode == 0, done.stderr
+    made = tmp_path / "d" / long
+    assert made.read_bytes() == b"x"
+    assert made.stat().st_mtime == 1234567890 + (
+        0.5 if form == tarfile.PAX_FORMAT else 0)
+    assert os.readlink(tmp_path / "d" / "l") == "z" * 99
+
+
+@pytest.mark.parametrize("kind", ["up", "absolute", "through", "before",
+                                  "over", "hard", "top", "setuid", "cut",
+                                  "garbage", "failed"])
+def test_cp_lets_nothing_out_of_its_target_c14(tmp_path, kind):
+    """Whoever rules the sandbox writes the stream; a link of an earlier copy
+    may be there already."""
+    outside, target = tmp_path / "outside", tmp_path / "target"
+    (target / "d").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "kept").write_text("mine")
+    (target / "d" / "before").symlink_to(outside)
+    (target / "d" / "file").symlink_to(outside / "kept")
+    evil = {
+        "up": [("./d/../../escaped", REG, "", b"evil")],
+        "absolute": [(f"{outside}/escaped", REG, "", b"evil")],
+        "through": [("./d/link", SYM, str(outside), b""),
+                    ("./d/link/escaped", REG, "", b"evil")],
+        "before": [("./d/before/escaped", REG, "", b"evil")],
+        "over": [("./d/file", REG, "", b"evil")],
+        "hard": [("./d/hard", LNK, "./d/before/kept", b"")],
+        "top": [("./other", REG, "", b"evil")],
+        "setuid": [("./d/setuid", REG, "", b"evil"),
+                   ("./d/null", CHR, "", b"")],
+        "cut": [("./d/half", REG, "", bytes(50000))],
+        "garbage": [], "failed": [("./d/new", REG, "", b"evil")],
+    }[kind]
+    stream = archive(("./d", DIR, "", b""), *evil)
+    if kind == "cut":
+        stream = stream[:20000]
+    if kind == "garbage":
+        stream = b"d 0\n" + os.urandom(2048)
+    done = unpack(stream, "d", target, tmp_path,
+                  code=2 if kind == "failed" else 0)
+    assert sorted(os.listdir(outside)) == ["kept"]
+    assert (outside / "kept").read_text() == "mine"
+    assert (outside / "kept").stat().st_nlink == 1
+    assert sorted(os.listdir(tmp_path)) == ["outside", "target"]
+    assert not list(target.rglob(".berth-cp-*"))
+    assert not (target / "d" / "half").exists()
+    assert (target / "d" / "before").is_symlink()
+    if kind == "over":
+        assert done.returncode == 0
+        assert (target / "d" / "file").read_text() == "evil"
+        assert not (target / "d" / "file").is_symlink()
+        return
+    if kind == "setuid":
+        assert (target / "d" / "setuid").stat().st_mode & 0o7777 == 0o777
+        assert not (target / "d" / "null").exists()
+    assert done.returncode == 1 and done.stderr.startswith(b"berth: "), done
+
+
+def test_cp_is_a_row_of_transfer(srv, box, here):
+    make(srv, box)
+    cp(srv, here / "secret", f"{box}:renamed")
+    cp(srv, f"{box}:renamed", here / "again")
+    cp(srv, f"{box}:nothing", here, code=1)
+    rows = wait_for(lambda: (lambda r: len(r) == 3 and r)(srv.sql(
+        "SELECT direction, path, bytes, status, identity, finished "
+        f"FROM v_transfers WHERE sandbox = '{box}' AND status != 'open'")))
+    assert [(r["direction"], r["path"], r["status"]) for r in rows] == [
+        ("in", "renamed", "done"), ("out", "renamed", "done"),
+        ("out", "nothing", "failed")]
+    assert rows[0]["bytes"] >= 70000 and rows[1]["bytes"] >= 70000
+    assert all(r["identity"].startswith("uid:") for r in rows)
+
+
+def test_cp_that_is_interrupted_says_so(srv, box, tmp_path):
+    make(srv, box)
+    with open(tmp_path / "big", "wb") as f:
+        f.truncate(64 << 30)
+    child = cli(srv, "sandbox", "cp", str(tmp_path / "big"), f"{box}:/dev")
+    errors = child.communicate(timeout=20)[1]
+    assert errors == b"berth: nobody may write to /dev\n"
+    assert child.returncode == 1
+    child = cli(srv, "sandbox", "cp", str(tmp_path / "big"), f"{box}:")
+    wait_for(lambda: srv.sessions(box))
+    child.send_signal(signal.SIGINT)
+    errors = child.communicate(timeout=20)[1].decode()
+    assert child.returncode == 130 and "interrupted: " in errors, errors
+    assert "big" in errors
+    wait_for(lambda: not srv.sessions(box))
+    srv.berth_ok("sandbox", "rm", box)
+
+
+def test_cp_shows_how_far_it_is_on_a_terminal_only(srv, box, tmp_path):
+    make(srv, box)
+    (tmp_path / "f").write_bytes(bytes(5 << 20))
+    assert cp(srv, tmp_path / "f", f"{box}:").stderr == b""
+    for args in ((str(tmp_path / "f"), f"{box}:"),
+                 (f"{box}:f", str(tmp_path / "g"))):
+        shown = term(srv, "sandbox", "cp", *args)
+        assert shown.wait() == 0
+        assert b"5.0M 100% " in shown.text and b"/s  f" in shown.text.replace(
+            b"/s  g", b"/s  f"), shown.text
+
+
+def test_cp_says_what_is_missing(srv, fresh, box, tmp_path):
+    assert cp(srv, f"{box}:f", tmp_path, code=3).stderr.decode() == (
+        f"berth: there is no sandbox {box}\n")
+    for args in ((), ("a", "b"), (f"{box}:a", f"{box}:b"), ("./a:b", "c")):
+        assert b"usage: berth sandbox cp" in cp(srv, *args, code=2).stderr
+    make(srv, box, "plain")
+    off = fresh(access__default_template="local", sftp__mode="off")
+    make(off, box, "local")
+    assert b"switched off" in cp(off, f"{box}:f", tmp_path, code=5).stderr

@@ -162,7 +162,7 @@ every_verb_has_a_handler_and_a_sentence(void **state)
 	const struct verb *verbs = verbs_all(&n);
 
 	(void)state;
-	assert_int_equal(n, 25);
+	assert_true(n >= 25);
 	for (size_t i = 0; i < n; i++) {
 		assert_non_null(verbs[i].handler);
 		assert_true(strlen(verbs[i].help) > 0);
