@@ -120,6 +120,9 @@ int verb_sandbox_create(struct cli *c, int argc, char **argv);
 /* What sandboxes use, of what they may. */
 int verb_sandbox_stats(struct cli *c, int argc, char **argv);
 
+/* Prints what the sessions of a sandbox printed. */
+int verb_sandbox_logs(struct cli *c, int argc, char **argv);
+
 /* Copies files into a sandbox or out of it. */
 int verb_sandbox_cp(struct cli *c, int argc, char **argv);
 

@@ -21,20 +21,6 @@ static const struct column sandbox_columns[] = {
 	{ "DETAIL", "detail", COLUMN_TEXT },
 };
 
-static const struct column sandbox_stats_columns[] = {
-	{ "NAME", "name", COLUMN_TEXT },
-	{ "CPU", "cpu_ms", COLUMN_DURATION },
-	{ "MEMORY", "memory_bytes", COLUMN_BYTES },
-	{ "PEAK", "memory_peak_bytes", COLUMN_BYTES },
-	{ "LIMIT", "memory_limit_bytes", COLUMN_BYTES },
-	{ "PROCESSES", "processes", COLUMN_NUMBER },
-	{ "LIMIT", "processes_limit", COLUMN_NUMBER },
-	{ "RECEIVED", "net_rx_bytes", COLUMN_BYTES },
-	{ "SENT", "net_tx_bytes", COLUMN_BYTES },
-	{ "OOM", "oom_kills", COLUMN_NUMBER },
-	{ "DETAIL", "detail", COLUMN_TEXT },
-};
-
 static const struct column sandbox_provider_columns[] = {
 	{ "NAME", "name", COLUMN_TEXT },
 	{ "CAPABILITIES", "capabilities", COLUMN_TEXT },
@@ -186,25 +172,6 @@ verb_sandbox_create(struct cli *c, int argc, char **argv)
 	if (code == CLI_DONE && is_json)
 		return sandbox_print(c, argv[0], true);
 	return code;
-}
-
-int
-verb_sandbox_stats(struct cli *c, int argc, char **argv)
-{
-	bool is_json = false;
-	const struct arg_option options[] = {
-		{ 0, ARG_FLAG, "json", &is_json },
-	};
-	struct err e = { 0 };
-
-	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
-	if (argc < 0 || argc > 1)
-		return cli_usage(
-		    c, "%s", argc < 0 ? e.msg : "one sandbox, or all");
-	return sandbox_print_rows(c,
-	    json_pack("{s:s, s:s*}", "verb", "sandbox_stats", "sandbox",
-		argc ? argv[0] : NULL),
-	    sandbox_stats_columns, ARRAY_LEN(sandbox_stats_columns), is_json);
 }
 
 int

@@ -62,7 +62,8 @@ control_session_row(struct manager *m, const struct store_session *r)
 struct control_rows_arg {
 	struct manager *m;
 	json_t *rows;
-	const char *sid; /* attachments of this session only, or NULL */
+	const char *sid;     /* attachments of this session only, or NULL */
+	const char *sandbox; /* recordings of this sandbox only, or NULL */
 };
 
 static bool
@@ -77,7 +78,7 @@ control_ls_row(const struct store_session *r, void *arg)
 void
 control_ls(struct control_client *cl, const json_t *req)
 {
-	struct control_rows_arg a = { cl->c->m, json_array(), NULL };
+	struct control_rows_arg a = { cl->c->m, json_array(), NULL, NULL };
 
 	store_session_each(cl->c->m->store,
 	    json_is_true(json_object_get(req, "all")), control_ls_row, &a);
@@ -124,7 +125,7 @@ control_who_row(const struct store_attachment *r, void *arg)
 void
 control_who(struct control_client *cl, const json_t *req)
 {
-	struct control_rows_arg a = { cl->c->m, json_array(), NULL };
+	struct control_rows_arg a = { cl->c->m, json_array(), NULL, NULL };
 
 	(void)req;
 	store_attachment_each_open(cl->c->m->store, control_who_row, &a);
@@ -160,16 +161,17 @@ control_rec_row(const struct store_recording *r, void *arg)
 {
 	struct control_rows_arg *a = arg;
 
-	json_array_append_new(a->rows, control_recording_row(a->m, r));
+	if (!a->sandbox || strcmp(a->sandbox, r->sandbox) == 0)
+		json_array_append_new(a->rows, control_recording_row(a->m, r));
 	return true;
 }
 
 void
 control_rec_ls(struct control_client *cl, const json_t *req)
 {
-	struct control_rows_arg a = { cl->c->m, json_array(), NULL };
+	struct control_rows_arg a = { cl->c->m, json_array(), NULL,
+		control_str(req, "sandbox", NULL) };
 
-	(void)req;
 	store_recording_each(cl->c->m->store, control_rec_row, &a);
 	control_rows(cl, a.rows);
 }
@@ -180,7 +182,7 @@ control_info(struct control_client *cl, const json_t *req)
 	const char *ref = control_str(req, "session", "");
 	struct manager *m = cl->c->m;
 	struct session *live = manager_find(m, ref);
-	struct control_rows_arg a = { m, NULL, NULL };
+	struct control_rows_arg a = { m, NULL, NULL, NULL };
 	struct store_recording rec;
 	struct store_session row;
 	json_t *o, *s, *argv;
@@ -254,7 +256,7 @@ control_sandbox_row(const struct store_sandbox *r, void *arg)
 void
 control_sandbox_ls(struct control_client *cl, const json_t *req)
 {
-	struct control_rows_arg a = { cl->c->m, json_array(), NULL };
+	struct control_rows_arg a = { cl->c->m, json_array(), NULL, NULL };
 
 	(void)req;
 	store_sandbox_each(cl->c->m->store, control_sandbox_row, &a);

@@ -7,6 +7,7 @@ that was not asked for.
 import io
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -459,3 +460,112 @@ def test_cp_says_what_is_missing(srv, fresh, box, tmp_path):
     off = fresh(access__default_template="local", sftp__mode="off")
     make(off, box, "local")
     assert b"switched off" in cp(off, f"{box}:f", tmp_path, code=5).stderr
+
+
+# ---- logs -------------------------------------------------------------------
+
+
+def logs(srv, *args):
+    return srv.berth_ok("sandbox", "logs", *args)
+
+
+def printed(srv, box, name, script, pty=True):
+    """A session that printed something, and has ended."""
+    srv.berth_ok("new", "-s", box, "-n", name,
+                 *([] if pty else ["--no-pty"]), "--", "sh", "-c", script)
+    srv.row(box, name)
+
+
+def test_logs_are_lines_for_people(srv, box):
+    """Colours, titles, progress that was written over, the alternate screen:
+    of all that nothing is left, and nothing that a terminal would obey."""
+    make(srv, box)
+    printed(srv, box, "one", r"""
+        printf '\033[31mred\033[m \033]0;title\007plain\n'
+        printf '10%%\r50%%\r100%%\ndone\bX\n'
+        printf 'caf\303\251 \302\2331m\377\007\t|\n'
+        printf '\033[?1049hhidden\nhidden\033[?1049l'
+        printf 'no end'
+    """)
+    assert logs(srv, box) == (
+        "red plain\n100%\ndonX\ncafé \N{REPLACEMENT CHARACTER}\t|\n"
+        "no end\n")
+
+
+def test_logs_merge_the_sessions_by_time(srv, box):
+    make(srv, box)
+    printed(srv, box, "first", "echo a; sleep 0.4; echo c")
+    srv.berth_ok("new", "-s", box, "-n", "long", "--", "sh", "-c",
+                 "echo d; sleep 1; echo f; sleep 60")
+    time.sleep(0.4)
+    printed(srv, box, "pipe", "echo e >&2", pty=False)
+    wait_for(lambda: "long | f" in logs(srv, box))
+    assert logs(srv, box).splitlines() == [
+        "first | a", "first | c", "long | d", "pipe | e", "long | f"]
+    assert logs(srv, "--tail", "2", box).splitlines() == [
+        "pipe | e", "long | f"]
+    stamped = logs(srv, "--timestamps", "--tail=1", box)
+    assert re.fullmatch(
+        r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z long \| f\n", stamped)
+    assert logs(srv, "--tail", "0", box) == ""
+
+
+def test_logs_follow_until_the_sandbox_is_gone(srv, box):
+    make(srv, box)
+    child = cli(srv, "sandbox", "logs", "-f", "--tail", "1", box)
+    printed(srv, box, "one", "echo hello; sleep 0.1; echo there")
+    assert child.stdout.readline() == b"hello\n"
+    assert child.stdout.readline() == b"there\n"
+    printed(srv, box, "two", "echo again")
+    assert child.stdout.readline() == b"two | again\n"
+    srv.berth_ok("sandbox", "rm", box)
+    out, err = child.communicate(timeout=20)
+    assert (child.returncode, out, err) == (0, b"", b"")
+
+
+def test_logs_end_when_interrupted(srv, box):
+    make(srv, box)
+    printed(srv, box, "one", "echo hello")
+    child = cli(srv, "sandbox", "logs", "-f", box)
+    assert child.stdout.readline() == b"hello\n"
+    child.send_signal(signal.SIGINT)
+    assert child.wait(10) == 0
+
+
+def test_logs_are_of_this_sandbox_only(srv, box):
+    """One that had the name before has nothing to say."""
+    make(srv, box)
+    printed(srv, box, "one", "echo before")
+    srv.berth_ok("sandbox", "rm", box)
+    done = srv.berth("sandbox", "logs", box)
+    assert done.returncode == 3
+    assert done.stderr.decode() == f"berth: there is no sandbox {box}\n"
+    make(srv, box)
+    assert logs(srv, box) == ""
+    assert srv.berth("sandbox", "logs", "--tail", "x", box).returncode == 2
+
+
+# ---- stats ------------------------------------------------------------------
+
+
+def test_stats_watch_prints_an_array_a_line(srv, box):
+    make(srv, box)
+    child = cli(srv, "sandbox", "stats", "--watch", "-n", "0.2", "--json", box)
+    ticks = [json.loads(child.stdout.readline()) for _ in range(3)]
+    child.send_signal(signal.SIGINT)
+    assert child.wait(10) == 0
+    assert [t[0]["name"] for t in ticks] == [box] * 3
+    assert ticks[0][0]["processes"] >= 1
+    assert srv.berth("sandbox", "stats", "--watch", "nobody").returncode == 3
+    for wrong in ("0", "x", "1s", "-1", "nan"):
+        assert srv.berth("sandbox", "stats", "-n", wrong).returncode == 2
+
+
+def test_stats_watch_repaints_a_terminal_in_place(srv, box):
+    make(srv, box)
+    shown = term(srv, "sandbox", "stats", "--watch", "-n", "0.2", box)
+    shown.expect(r"PROCESSES.*\x1b\[H.*PROCESSES.*\x1b\[H")
+    assert shown.screen().text().count("NAME") == 1
+    shown.send("\x03")
+    assert shown.wait() == 0
+    assert shown.text.endswith(b"\x1b[?25h"), shown.text[-40:]
