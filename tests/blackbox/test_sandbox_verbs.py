@@ -496,9 +496,10 @@ def test_logs_merge_the_sessions_by_time(srv, box):
     make(srv, box)
     printed(srv, box, "first", "echo a; sleep 0.4; echo c")
     srv.berth_ok("new", "-s", box, "-n", "long", "--", "sh", "-c",
-                 "echo d; sleep 1; echo f; sleep 60")
-    time.sleep(0.4)
-    printed(srv, box, "pipe", "echo e >&2", pty=False)
+                 "echo d; until [ -e go ]; do sleep 0.1; done; echo f;"
+                 " sleep 60")
+    wait_for(lambda: "long | d" in logs(srv, box))
+    printed(srv, box, "pipe", "echo e >&2; sleep 0.1; touch go", pty=False)
     wait_for(lambda: "long | f" in logs(srv, box))
     assert logs(srv, box).splitlines() == [
         "first | a", "first | c", "long | d", "pipe | e", "long | f"]
