@@ -213,10 +213,6 @@ tar_parse(const struct tar_header *h, struct tar_entry *out, struct err *e)
 	out->size = (uint64_t)size;
 	out->mtime_s = mtime;
 	out->mtime_ns = 0;
-	/* Of old: a directory is a file whose name says so. */
-	if (out->type == TAR_FILE && out->path[0] &&
-	    out->path[strlen(out->path) - 1] == '/')
-		out->type = TAR_DIRECTORY;
 	return 0;
 }
 
@@ -359,6 +355,10 @@ tar_apply(const struct tar_extended *x, struct tar_entry *out)
 		out->mtime_s = x->mtime_s;
 		out->mtime_ns = x->mtime_ns;
 	}
+	/* Of old: a directory is a file whose name says so. */
+	if (out->type == TAR_FILE && out->path[0] &&
+	    out->path[strlen(out->path) - 1] == '/')
+		out->type = TAR_DIRECTORY;
 }
 
 /*

@@ -93,7 +93,12 @@ struct conf_template {
 	uint64_t cpu_percent;  /* of one processor; 0: no limit */
 	uint64_t memory_bytes; /* 0: no limit */
 	uint64_t pids_max;     /* 0: no limit */
-	unsigned given;        /* bits of keys, for the loader */
+	char *env;             /* for conf_variables(), or "" */
+	char *init;            /* for the shell, once; or "" */
+	uint64_t init_timeout_ms;
+	bool sftp, forward;       /* may be done with it */
+	uint64_t workspace_bytes; /* 0: no limit */
+	unsigned given;           /* bits of keys, for the loader */
 };
 
 #define CONF_PROVIDERS_MAX     16
@@ -181,6 +186,13 @@ struct conf {
  */
 int conf_template_find(const struct conf *c, const char *name,
     struct conf_template *out, struct err *e);
+
+/*
+ * The words NAME=VALUE of TEXT, quoted as in base/argv.h but with braces that
+ * are themselves; "" and "none" are no word. *OUT is for strv_free(). -EINVAL
+ * with a sentence for what is none, -E2BIG for too many.
+ */
+int conf_variables(const char *text, char ***out, struct err *e);
 
 /* The provider NAME of a section, or NULL. */
 const struct conf_provider *conf_provider_find(

@@ -154,9 +154,10 @@ load_template(
     struct load *l, const char *section, const char *name, const char *text)
 {
 	autofree char *key = xasprintf("%s.%s", section, name);
+	struct template_line at = { l->file_dir, l->is_indented };
 	struct err e = { 0 };
 
-	if (template_set(l->conf, section, name, text, l->file_dir, &e) < 0)
+	if (template_set(l->conf, section, name, text, &at, &e) < 0)
 		return load_fail(l, -EINVAL, key, e.msg);
 	return 1;
 }

@@ -306,8 +306,7 @@ option_section_exists(const char *section)
 }
 
 int
-option_set(const struct option *o, const char *text, const char *dir,
-    struct conf *c, struct err *e)
+option_check_line(const char *text, struct err *e)
 {
 	size_t n = strlen(text);
 
@@ -327,7 +326,16 @@ option_set(const struct option *o, const char *text, const char *dir,
 		if (ch == ';' && i > 0 && text[i - 1] == ' ')
 			return err_set(e, -EINVAL, "has \" ;\" in it");
 	}
-	return option_type(o->kind)->parse(o, text, dir, c, e);
+	return 0;
+}
+
+int
+option_set(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	int rc = option_check_line(text, e);
+
+	return rc < 0 ? rc : option_type(o->kind)->parse(o, text, dir, c, e);
 }
 
 void

@@ -30,6 +30,8 @@ enum option_kind {
 	OPTION_WORD,      /* an enum in the order of `unit` */
 	OPTION_TEXT,      /* one of the words of `unit`, kept as text */
 	OPTION_STRING,    /* any, or none */
+	OPTION_VARIABLES, /* words NAME=VALUE, or none; may go on */
+	OPTION_SCRIPT,    /* lines for a shell, or none; may go on */
 	OPTION_COUNT,
 	OPTION_SIZE,
 	OPTION_TIME,
@@ -50,7 +52,7 @@ struct option_type {
 	/* The value in force as text that parse() accepts; the caller frees. */
 	char *(*format)(const struct option *o, const struct conf *c);
 
-	bool is_list;   /* may go on in indented lines */
+	bool is_list;   /* may go on in indented lines, a comma between */
 	bool is_string; /* the field is a char * that the conf owns */
 };
 
@@ -80,6 +82,9 @@ const struct option *option_find(const char *section, const char *name);
 
 /* True if a row is in SECTION. */
 bool option_section_exists(const char *section);
+
+/* What may stand in a line: -EINVAL or -E2BIG with a sentence for the rest. */
+int option_check_line(const char *text, struct err *e);
 
 /*
  * Checks TEXT for what no value may hold, then parses it by its kind. The

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/argv.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "conf/conf.h"
@@ -13,6 +15,10 @@
 #define TEMPLATE_PIDS     "4096"
 #define TEMPLATE_CPU_MAX  100000
 #define TEMPLATE_PIDS_MAX 4194304
+#define TEMPLATE_INIT_MAX 3600000
+#define TEMPLATE_INIT_MS  60000
+#define TEMPLATE_ENV_MAX  64
+#define TEMPLATE_TEXT_MAX 4096
 #define TEMPLATE_MEM_MIN  (4ULL << 20)
 #define TEMPLATE_MEM_MAX  (1ULL << 50)
 
@@ -45,6 +51,28 @@ static const struct option template_table[] = {
 { "template", "pids", OPTION_COUNT, FIELD(pids_max), 0, TEMPLATE_PIDS_MAX,
 	TEMPLATE_PIDS, NULL, "count",
 	"Processes and threads at one time, 0 for no limit." },
+{ "template", "workspace_size", OPTION_SIZE, FIELD(workspace_bytes), 0,
+	TEMPLATE_MEM_MAX, "0", NULL, "size",
+	"How much the workspace may hold, 0 for no limit, else at least 4M. It "
+	"is a file system of that size where one can be made." },
+{ "template", "env", OPTION_VARIABLES, FIELD(env), 0, 0,
+	"none", NULL, "words NAME=VALUE or none",
+	"Variables of all that runs in a sandbox. Words with blanks are put in "
+	"quotes; what a client sends for itself comes after them." },
+{ "template", "init", OPTION_SCRIPT, FIELD(init), 0, 0,
+	"none", NULL, "command or none",
+	"What the shell runs once in a new sandbox, as its user, before anybody "
+	"is let in; if it fails, so does the sandbox. Its output is recorded. "
+	"In the file a blank and a semicolon begin a comment." },
+{ "template", "init_timeout", OPTION_TIME, FIELD(init_timeout_ms), 100,
+	TEMPLATE_INIT_MAX, "60s", NULL, "time",
+	"How long init may take." },
+{ "template", "sftp", OPTION_BOOL, FIELD(sftp), 0, 0,
+	"yes", NULL, "no, yes",
+	"Files may be transferred by sftp and `berth sandbox cp`." },
+{ "template", "forward", OPTION_BOOL, FIELD(forward), 0, 0,
+	"yes", NULL, "no, yes",
+	"Ports may be forwarded into a sandbox and out of it." },
 };
 /* clang-format on */
 
@@ -122,6 +150,81 @@ template_parse(struct conf_template *t, const struct option *o,
 	return option_set(o, text, dir, template_base(t), e);
 }
 
+static bool
+template_is_small(uint64_t bytes)
+{
+	return bytes && bytes < TEMPLATE_MEM_MIN;
+}
+
+/* Braces are not special in values of variables: no name is a placeholder. */
+static char *
+template_escape_braces(const char *text)
+{
+	struct buf b = { 0 };
+	bool is_quoted = false;
+
+	for (; *text; text++) {
+		if (*text == '\\' && !is_quoted && text[1]) {
+			buf_put_u8(&b, (uint8_t)*text++);
+		} else if (*text == '\'') {
+			is_quoted = !is_quoted;
+		} else if (*text == '{' && !is_quoted) {
+			buf_put_u8(&b, '\\');
+		}
+		buf_put_u8(&b, (uint8_t)*text);
+	}
+	buf_put_u8(&b, '\0');
+	return (char *)b.data;
+}
+
+static int
+template_no_placeholder(const char *name, void *arg, struct argv_value *out)
+{
+	(void)name;
+	(void)arg;
+	(void)out;
+	return -ENOENT;
+}
+
+static bool
+template_is_variable(const char *s)
+{
+	size_t n = strcspn(s, "=");
+
+	return n > 0 && s[n] == '=' && (*s < '0' || *s > '9') &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyz"
+			 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == n;
+}
+
+int
+conf_variables(const char *text, char ***out, struct err *e)
+{
+	autofree char *escaped =
+	    template_escape_braces(strcmp(text, "none") == 0 ? "" : text);
+	char **v = NULL;
+	size_t n = 0;
+	int rc = argv_expand(escaped, template_no_placeholder, NULL, &v, e);
+
+	if (rc < 0)
+		return rc;
+	for (; v[n] && rc == 0; n++) {
+		if (!template_is_variable(v[n]))
+			rc = err_set(
+			    e, -EINVAL, "\"%.64s\" is not NAME=VALUE", v[n]);
+		else if (strncmp(v[n], "BERTH_", 6) == 0)
+			rc = err_set(e, -EINVAL,
+			    "BERTH_ begins names that are berth's own");
+	}
+	if (rc == 0 && n > TEMPLATE_ENV_MAX)
+		rc = err_set(
+		    e, -E2BIG, "more than %d variables", TEMPLATE_ENV_MAX);
+	if (rc < 0)
+		strv_free(v);
+	else
+		*out = v;
+	return rc;
+}
+
 static struct conf_template *
 template_new(const char *name, const char *provider)
 {
@@ -146,6 +249,8 @@ template_free(struct conf_template *t)
 	free(t->provider);
 	free(t->rootfs);
 	free(t->image);
+	free(t->env);
+	free(t->init);
 	free(t);
 }
 
@@ -185,9 +290,30 @@ template_open(struct conf *c, const char *section, struct err *e)
 	return 0;
 }
 
+/* A line that goes on: what was read so far, and it. */
+static int
+template_continue(struct conf_template *t, const struct option *o,
+    const char *text, const char *dir, struct err *e)
+{
+	char *const *field = (char *const *)((const char *)t + o->field);
+	autofree char *longer = NULL;
+	int rc;
+
+	if (o->kind != OPTION_VARIABLES && o->kind != OPTION_SCRIPT)
+		return err_set(e, -EEXIST, "already given");
+	longer = xasprintf("%s%s%s", *field, **field ? "\n" : "", text);
+	if (strlen(longer) > TEMPLATE_TEXT_MAX)
+		return err_set(
+		    e, -E2BIG, "is longer than %d bytes", TEMPLATE_TEXT_MAX);
+	rc = option_check_line(text, e);
+	return rc < 0 ? rc
+		      : option_type(o->kind)->parse(
+			    o, longer, dir, template_base(t), e);
+}
+
 int
 template_set(struct conf *c, const char *section, const char *key,
-    const char *text, const char *dir, struct err *e)
+    const char *text, const struct template_line *at, struct err *e)
 {
 	struct conf_template *t = template_lookup(c, template_name(section));
 
@@ -197,12 +323,14 @@ template_set(struct conf *c, const char *section, const char *key,
 
 		if (strcmp(key, o->name) != 0)
 			continue;
+		if ((t->given & 1U << i) && at->goes_on)
+			return template_continue(t, o, text, at->dir, e);
 		if (t->given & 1U << i)
 			return err_set(e, -EEXIST, "already given");
 		t->given |= 1U << i;
-		rc = template_parse(t, o, text, dir, e);
-		if (rc == 0 && t->memory_bytes &&
-		    t->memory_bytes < TEMPLATE_MEM_MIN)
+		rc = template_parse(t, o, text, at->dir, e);
+		if (rc == 0 && (template_is_small(t->memory_bytes) ||
+				   template_is_small(t->workspace_bytes)))
 			return err_set(e, -EINVAL, "0, or at least 4M");
 		return rc;
 	}
@@ -255,6 +383,11 @@ template_plain(const char *provider, struct conf_template *out)
 		.rootfs = (char *)(uintptr_t) "",
 		.image = (char *)(uintptr_t) "",
 		.pids_max = strtoul(TEMPLATE_PIDS, NULL, 10),
+		.env = (char *)(uintptr_t) "",
+		.init = (char *)(uintptr_t) "",
+		.init_timeout_ms = TEMPLATE_INIT_MS,
+		.sftp = true,
+		.forward = true,
 	};
 }
 

@@ -20,13 +20,18 @@ const char *template_name(const char *section);
  */
 int template_open(struct conf *c, const char *section, struct err *e);
 
+/* Where a value stands. */
+struct template_line {
+	const char *dir; /* relative paths start there */
+	bool goes_on;    /* the line is indented: more of the value above */
+};
+
 /*
- * Sets KEY of the template in SECTION, which is open, to TEXT; relative paths
- * start at DIR. -ENOENT for an unknown key, -EEXIST for one given before, else
- * -EINVAL, each with a sentence.
+ * Sets KEY of the template in SECTION, which is open, to TEXT. -ENOENT for an
+ * unknown key, -EEXIST for one given before, else -EINVAL, each with a sentence.
  */
 int template_set(struct conf *c, const char *section, const char *key,
-    const char *text, const char *dir, struct err *e);
+    const char *text, const struct template_line *at, struct err *e);
 
 /* What must hold when all was read, providers too: -EINVAL with a sentence. */
 int templates_check(const struct conf *c, struct err *e);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -125,6 +126,37 @@ value_parse_string(const struct option *o, const char *text, const char *dir,
 	(void)e;
 	return value_put_string(
 	    o, c, xstrdup(strcmp(text, VALUE_NONE) == 0 ? "" : text));
+}
+
+/* Lines that go on are indented again. */
+static char *
+value_format_lines(const struct option *o, const struct conf *c)
+{
+	const char *s = value_string(o, c);
+	struct buf b = { 0 };
+
+	for (s = s && *s ? s : VALUE_NONE; *s; s++) {
+		buf_put_u8(&b, (uint8_t)*s);
+		if (*s == '\n')
+			buf_put_u8(&b, '\t');
+	}
+	buf_put_u8(&b, '\0');
+	return (char *)b.data;
+}
+
+static int
+value_parse_variables(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	char **v = NULL;
+	int rc;
+
+	(void)dir;
+	rc = conf_variables(text, &v, e);
+	strv_free(v);
+	return rc < 0 ? rc
+		      : value_put_string(o, c,
+			    xstrdup(strcmp(text, VALUE_NONE) == 0 ? "" : text));
 }
 
 static int
@@ -367,6 +399,10 @@ static const struct option_type value_types[OPTION_KINDS] = {
 	[OPTION_WORD] = { value_parse_word, value_format_word, false, false },
 	[OPTION_TEXT] = { value_parse_text, value_format_string, false, true },
 	[OPTION_STRING] = { value_parse_string, value_format_string, false,
+	    true },
+	[OPTION_VARIABLES] = { value_parse_variables, value_format_lines, false,
+	    true },
+	[OPTION_SCRIPT] = { value_parse_string, value_format_lines, false,
 	    true },
 	[OPTION_COUNT] = { value_parse_number, value_format_number, false,
 	    false },

@@ -102,7 +102,8 @@ attach_box(struct request *r, void (*go_on)(struct request *r))
 	struct err e = { .code = 0 };
 
 	r->go_on = go_on;
-	switch (box_want(r, NULL, &code, &e)) {
+	switch (box_want(
+	    r, r->who.template[0] ? r->who.template : NULL, &code, &e)) {
 	case BOX_READY:
 		return true;
 	case BOX_REFUSED:
@@ -307,6 +308,20 @@ attach_plan(struct request *r, const struct sftp_args *args)
 		attach_command(r);
 }
 
+bool
+attach_may_transfer(struct request *r)
+{
+	const struct box *b = box_find(r->m, r->sandbox);
+	struct conf_template t;
+
+	if (!b || !box_template(b, &t) || t.sftp)
+		return true;
+	request_fail(r, MANAGER_REFUSED,
+	    "the template %s of sandbox %s allows no file transfer",
+	    b->template, r->sandbox);
+	return false;
+}
+
 static void
 attach_run(struct request *r)
 {
@@ -325,7 +340,8 @@ attach_run(struct request *r)
 		request_fail(r, code, "%s", why);
 	else if (!is_sftp && r->run.has_pty && !r->who.may_pty)
 		request_fail(r, MANAGER_REFUSED, "this key may have no PTY");
-	else if (attach_box(r, attach_run))
+	else if (attach_box(r, attach_run) &&
+		 (!is_sftp || attach_may_transfer(r)))
 		attach_plan(r, is_sftp ? &args : NULL);
 	sftp_args_release(&args);
 }
@@ -480,6 +496,8 @@ manager_sandbox_create(struct manager *m, const struct principal *who,
 
 	if (!attach_may_own(r, name))
 		return r;
+	if (!template && who->template[0])
+		template = who->template;
 	answer = box_create(r, template, &code, &e);
 	attach_box_answer(r, answer, code, &e);
 	return r;

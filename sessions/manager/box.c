@@ -54,6 +54,7 @@ box_free(struct box *b)
 {
 	list_remove(&b->node);
 	box_unwatch(b);
+	box_init_forget(b);
 	if (b->leave_ev)
 		event_free(b->leave_ev);
 	if (b->job)
@@ -72,8 +73,6 @@ box_free(struct box *b)
 		    list_entry(b->measuring.next, struct request, node));
 	free(b);
 }
-
-static void box_on_cleaned(const struct task_report *r, void *arg);
 
 /* ---- phases ---------------------------------------------------------------- */
 
@@ -233,7 +232,7 @@ box_failure(const struct box *b, const char *why, char *out, size_t size)
 		    out, size, "cannot make sandbox %s: %s", b->spec.name, why);
 }
 
-static void
+void
 box_made(struct box *b, const struct sandbox_made *made)
 {
 	char note[160];
@@ -259,6 +258,11 @@ box_on_provision(const struct task_report *r, void *arg)
 		return;
 	}
 	b->job = NULL;
+	if (r->code == 0 && box_needs_init(b)) {
+		b->made = r->made;
+		box_init(b);
+		return;
+	}
 	if (r->code == 0) {
 		box_made(b, &r->made);
 		box_answer_all(b, MANAGER_OK, "");
@@ -283,7 +287,7 @@ box_provision(struct box *b, const char *identity, struct err *e)
 }
 
 /* Who came meanwhile wants it to run. */
-static void
+void
 box_on_cleaned(const struct task_report *r, void *arg)
 {
 	struct box *b = arg;
@@ -304,7 +308,7 @@ box_wait(struct box *b, struct request *r)
 {
 	list_remove(&r->node);
 	list_append(&b->requests, &r->node);
-	request_wait_box(r);
+	request_wait_box(r, b->is_initialising ? (int)b->init_ms : 0);
 }
 
 /* Has the provider make B, which is not there. */
@@ -322,6 +326,14 @@ box_begin(struct box *b, struct request *r, enum manager_code *code_out,
 			box_turn(
 			    b, SANDBOX_FAILED, "sandbox_failed", NULL, e->msg);
 			return BOX_REFUSED;
+		}
+		if (b->phase != SANDBOX_RUNNING && box_needs_init(b)) {
+			box_turn(b, SANDBOX_PENDING, "sandbox_begin",
+			    r->who.identity, NULL);
+			b->made = made;
+			box_wait(b, r);
+			box_init(b);
+			return BOX_WAITS;
 		}
 		if (b->phase != SANDBOX_RUNNING)
 			box_made(b, &made);
@@ -391,7 +403,7 @@ box_again(struct box *b, struct request *r, enum manager_code *code_out,
 		err_set(e, -EBUSY, "sandbox %s is being removed", b->spec.name);
 		return BOX_REFUSED;
 	}
-	if (b->job) {
+	if (b->job || b->is_initialising) {
 		box_wait(b, r);
 		return BOX_WAITS;
 	}
@@ -572,6 +584,11 @@ box_remove(struct request *r, enum manager_code *code_out, struct err *e)
 	store_audit(r->m->store, "sandbox_rm", r->who.identity,
 	    r->who.remote_addr, b->spec.name, NULL, NULL);
 	b->is_removed = true;
+	if (b->is_initialising) {
+		box_init_forget(b);
+		box_answer_all(
+		    b, MANAGER_CONFLICT, "the sandbox is being removed");
+	}
 	box_wait(b, r);
 	if (!b->is_leaving)
 		box_begin_leaving(b);

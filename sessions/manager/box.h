@@ -11,9 +11,11 @@
 #include "sessions/manager/manager.h"
 #include "store/store.h"
 
+struct conf_template;
 struct event;
 struct job;
 struct request;
+struct session;
 
 struct box {
 	struct list node; /* of manager->boxes */
@@ -38,6 +40,12 @@ struct box {
 	struct list requests;    /* that wait for it */
 	struct job *measure_job; /* beside the others */
 	struct list measuring;   /* requests that wait for it */
+	bool is_initialising;    /* its init command runs: nobody gets in yet */
+	bool is_initialised;     /* it has run, as far as anybody asked */
+	bool is_init_late;       /* it took too long and is being stopped */
+	struct event *init_ev;
+	uint64_t init_ms;         /* its limit, while it runs */
+	struct sandbox_made made; /* what came of the job before it */
 	struct sandbox_metrics metrics;
 	bool has_metrics;
 	int64_t measured_ms; /* monotonic; whether it went well or not */
@@ -73,6 +81,16 @@ enum box_answer box_create(struct request *r, const char *template,
  */
 enum box_answer box_remove(
     struct request *r, enum manager_code *code_out, struct err *e);
+
+/*
+ * What B's template says now; it borrows from the configuration. False if there
+ * is none of that name any more.
+ */
+bool box_template(const struct box *b, struct conf_template *out);
+
+/* A session ended, with NOTE or NULL; if it is B's init command, B goes on. */
+void box_on_session_end(
+    struct session *s, const struct store_session_end *end, const char *note);
 
 /* How a process gets into B, which is ready. 0 or a negative errno. */
 int box_place(struct box *b, struct sandbox_place *out, struct err *e);

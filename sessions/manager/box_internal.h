@@ -22,6 +22,24 @@ struct job *box_start(
 /* The job that has B for itself, until FN clears b->job. */
 int box_job(struct box *b, enum task_op op, job_fn fn, struct err *e);
 
+/* B was made: it runs, and its limits that nobody enforces are told. */
+void box_made(struct box *b, const struct sandbox_made *made);
+
+/* A job that cleaned up has ended: whoever came meanwhile wants it made. */
+void box_on_cleaned(const struct task_report *r, void *arg);
+
+/* True if B has an init command that did not run to its end yet. */
+bool box_needs_init(struct box *b);
+
+/*
+ * Runs it, once B is there: b->is_initialising until it has ended, then B is
+ * made, or failed; who waits for B hears of it.
+ */
+void box_init(struct box *b);
+
+/* Whatever comes of it is not waited for any more. */
+void box_init_forget(struct box *b);
+
 /* R waits for B's job. */
 void box_wait(struct box *b, struct request *r);
 

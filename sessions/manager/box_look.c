@@ -94,7 +94,7 @@ box_on_probe(const struct task_report *r, void *arg)
 	b->probe = NULL;
 	box_probe_in(b, box_poll_ms(b));
 	/* Whoever works on it knows better. */
-	if (b->job || b->is_leaving)
+	if (b->job || b->is_leaving || b->is_initialising)
 		return;
 	if (r->code < 0 && !b->is_unclear)
 		log_warn("sandbox_unclear", "sandbox", b->spec.name, "why",
@@ -163,6 +163,11 @@ box_look(struct box *b)
 		return;
 	}
 	now = b->provider->status(&b->spec);
+	/* It is there, but its init command may have done half of its work. */
+	if (b->phase == SANDBOX_PENDING && box_needs_init(b)) {
+		box_lose(b, "berthd ended while it was made");
+		return;
+	}
 	if (now == SANDBOX_RUNNING && b->phase != SANDBOX_RUNNING)
 		box_turn(b, now, "sandbox_running", NULL, NULL);
 	else if (now != SANDBOX_RUNNING && b->phase == SANDBOX_RUNNING)

@@ -152,6 +152,6 @@ box_measure(struct request *r, enum manager_code *code_out, struct err *e)
 		return BOX_REFUSED;
 	list_remove(&r->node);
 	list_append(&b->measuring, &r->node);
-	request_wait_box(r);
+	request_wait_box(r, 0);
 	return BOX_WAITS;
 }

@@ -96,7 +96,7 @@ copy_begin(struct request *r)
 	if (!box_find(r->m, r->sandbox))
 		request_fail(
 		    r, MANAGER_NOT_FOUND, "there is no sandbox %s", r->sandbox);
-	else if (attach_box(r, copy_begin))
+	else if (attach_box(r, copy_begin) && attach_may_transfer(r))
 		attach_launch(r, &spec);
 }
 

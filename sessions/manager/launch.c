@@ -34,8 +34,11 @@
 	"PS4,SHELLOPTS,BASHOPTS,PYTHON*,PERL*,BERTH_*,SSH_*,DISPLAY,"     \
 	"XAUTHORITY,WAYLAND_DISPLAY"
 
+/* What FRAME_LAUNCH takes. */
+#define LAUNCH_ENV_MAX (2 * WIRE_ENV_MAX)
+
 struct launch_env {
-	char *v[2 * WIRE_ENV_MAX + 1];
+	char *v[LAUNCH_ENV_MAX + 1];
 	size_t n;
 };
 
@@ -95,15 +98,39 @@ launch_term(const struct launch_spec *spec)
 	return spec->term && spec->term[0] ? spec->term : "xterm-256color";
 }
 
+/* What the template of its sandbox says. */
+static void
+launch_env_template(struct launch_env *env, const struct session *s)
+{
+	const struct box *b = box_find(s->m, s->sandbox);
+	struct conf_template t;
+	char **v = NULL;
+
+	if (!b || !box_template(b, &t) || conf_variables(t.env, &v, NULL) < 0)
+		return;
+	for (char **p = v; *p; p++)
+		launch_env_add(env, xstrdup(*p));
+	strv_free(v);
+}
+
+/* These are so, whoever says what. */
+static void
+launch_env_own(struct launch_env *env, const struct session *s,
+    const struct launch_spec *spec)
+{
+	launch_env_add(env, xasprintf("BERTH_SANDBOX=%s", s->sandbox));
+	launch_env_add(env, xasprintf("BERTH_SESSION=%s", s->id));
+	if (spec->flags & LAUNCH_PTY)
+		launch_env_add(env, xasprintf("TERM=%s", launch_term(spec)));
+}
+
+/* What comes later takes the place of what came before. */
 static void
 launch_env_build(struct launch_env *env, const struct session *s,
     const struct launch_spec *spec, const struct sandbox_place *place)
 {
-	const char *accept = s->m->conf->session.env_accept;
-
-	launch_env_client(env, spec->client_env, accept);
-	for (char *const *p = spec->extra_env; p && *p; p++)
-		launch_env_add(env, xstrdup(*p));
+	/* First as well, for there may be too many of the others. */
+	launch_env_own(env, s, spec);
 	launch_env_add(env, xasprintf("HOME=%s", place->workspace));
 	launch_env_add(env, xasprintf("USER=%s", place->user));
 	launch_env_add(env, xasprintf("LOGNAME=%s", place->user));
@@ -111,10 +138,12 @@ launch_env_build(struct launch_env *env, const struct session *s,
 	/* An image has a PATH of its own, which knows better. */
 	if (!place->has_way)
 		launch_env_add(env, xasprintf("PATH=%s", LAUNCH_PATH));
-	launch_env_add(env, xasprintf("BERTH_SANDBOX=%s", s->sandbox));
-	launch_env_add(env, xasprintf("BERTH_SESSION=%s", s->id));
-	if (spec->flags & LAUNCH_PTY)
-		launch_env_add(env, xasprintf("TERM=%s", launch_term(spec)));
+	launch_env_template(env, s);
+	launch_env_client(
+	    env, spec->client_env, s->m->conf->session.env_accept);
+	for (char *const *p = spec->extra_env; p && *p; p++)
+		launch_env_add(env, xstrdup(*p));
+	launch_env_own(env, s, spec);
 }
 
 static uint32_t

@@ -51,6 +51,8 @@ enum manager_code {
 	MANAGER_NO_PROGRAM = 127
 };
 
+#define PRINCIPAL_TEMPLATE_MAX 64
+
 /* Who asks. The strings are copied by whoever keeps them. */
 struct principal {
 	char identity
@@ -61,6 +63,8 @@ struct principal {
 	bool may_pty;
 	char *forced_command; /* NULL, or the command= of the key */
 	char *sandbox_globs, *session_globs; /* NULL = everything */
+	/* Of the sandboxes that are made for it; "": the default one. */
+	char template[PRINCIPAL_TEMPLATE_MAX];
 	char remote_addr[64];
 	/* Client's host and port, then ours, as SSH_CONNECTION; "" = none. */
 	char ssh_connection[WIRE_ENDS_MAX];

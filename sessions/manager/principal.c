@@ -7,6 +7,9 @@
 #include "base/text.h"
 #include "sessions/manager/manager.h"
 
+/* In the byte of the role: a template follows. */
+#define PRINCIPAL_HAS_TEMPLATE 0x80u
+
 #define PRINCIPAL_STRING_MAX (64U << 10)
 
 static const char *const role_names[] = {
@@ -66,7 +69,11 @@ principal_save(const struct principal *p, struct buf *b)
 {
 	buf_put_str(b, p->identity);
 	buf_put_str(b, p->fingerprint);
-	buf_put_u8(b, (uint8_t)p->role);
+	/* Who has no template is written as ever: others read it too. */
+	buf_put_u8(b,
+	    (uint8_t)p->role | (p->template[0] ? PRINCIPAL_HAS_TEMPLATE : 0));
+	if (p->template[0])
+		buf_put_str(b, p->template);
 	buf_put_u8(b, p->is_admin);
 	buf_put_u8(b, p->may_pty);
 	principal_put(b, p->forced_command);
@@ -80,10 +87,14 @@ void
 principal_load(struct reader *r, struct principal *out)
 {
 	struct principal p = { 0 };
+	uint8_t role;
 
 	reader_str_into(r, p.identity, sizeof(p.identity));
 	reader_str_into(r, p.fingerprint, sizeof(p.fingerprint));
-	p.role = reader_u8(r);
+	role = reader_u8(r);
+	if (role & PRINCIPAL_HAS_TEMPLATE)
+		reader_str_into(r, p.template, sizeof(p.template));
+	p.role = role & ~(unsigned)PRINCIPAL_HAS_TEMPLATE;
 	p.is_admin = reader_u8(r) == 1;
 	p.may_pty = reader_u8(r) == 1;
 	p.forced_command = principal_take(r);

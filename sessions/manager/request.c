@@ -204,9 +204,9 @@ request_join(struct request *r, struct session *s)
 }
 
 void
-request_wait_box(struct request *r)
+request_wait_box(struct request *r, int extra_ms)
 {
-	request_wait(r, REQUEST_BOX, REQUEST_BOX_MS);
+	request_wait(r, REQUEST_BOX, REQUEST_BOX_MS + extra_ms);
 }
 
 void

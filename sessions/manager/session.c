@@ -165,6 +165,7 @@ session_end(
 	if (end->status != SESSION_EXITED || note)
 		box_reap(s->m, s->sandbox, s->id);
 	request_on_end(s, has_started, note);
+	box_on_session_end(s, end, note);
 }
 
 void

@@ -260,10 +260,10 @@ void request_answer(
 void request_join(struct request *r, struct session *s);
 
 /*
- * It hangs on a box: waits for it with a limit. When the box is ready, goes on
+ * It hangs on a box: waits for it with a limit and EXTRA_MS. When the box is ready, goes on
  * where it waited, or is answered if that was all.
  */
-void request_wait_box(struct request *r);
+void request_wait_box(struct request *r, int extra_ms);
 void request_go_on(struct request *r);
 
 /* Asks the keeper of S to flush its recording; R is answered with its OK. */
@@ -317,6 +317,9 @@ bool attach_may_type(const struct request *r);
  * or is answered.
  */
 bool attach_box(struct request *r, void (*go_on)(struct request *r));
+
+/* False after R was answered: its sandbox's template allows no files. */
+bool attach_may_transfer(struct request *r);
 
 /* Launches what SPEC says and joins it, or answers R. */
 void attach_launch(struct request *r, const struct launch_spec *spec);

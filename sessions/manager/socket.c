@@ -9,6 +9,7 @@
 #include "base/endpoint.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "conf/conf.h"
 #include "sessions/manager/session.h"
 
 struct manager_call {
@@ -50,6 +51,18 @@ socket_fail(struct manager_call *c, int rc, const char *why)
 	free(c);
 }
 
+static int
+socket_check_template(const struct box *b, struct err *e)
+{
+	struct conf_template t;
+
+	if (!box_template(b, &t) || t.forward)
+		return 0;
+	return err_set(e, -EOPNOTSUPP,
+	    "the template %s of sandbox %s allows no forwarding", b->template,
+	    b->spec.name);
+}
+
 static void
 socket_on_ready(const struct manager_answer *a, void *arg)
 {
@@ -64,7 +77,8 @@ socket_on_ready(const struct manager_answer *a, void *arg)
 		    a->code == MANAGER_OK ? "the sandbox is gone" : a->why);
 		return;
 	}
-	if (sandbox_require(b->provider, SANDBOX_CAP_PORT_FORWARD, &e) < 0) {
+	if (sandbox_require(b->provider, SANDBOX_CAP_PORT_FORWARD, &e) < 0 ||
+	    socket_check_template(b, &e) < 0) {
 		socket_fail(c, -EOPNOTSUPP, e.msg);
 		return;
 	}

@@ -144,6 +144,8 @@ access_fill(const struct access *a, const struct key_line *k,
 	    k->sandbox_globs ? xstrdup(k->sandbox_globs) : NULL;
 	who->session_globs =
 	    k->session_globs ? xstrdup(k->session_globs) : NULL;
+	snprintf(who->template, sizeof(who->template), "%s",
+	    k->template ? k->template : "");
 	out->name = *name;
 	out->may_forward = k->may_forward;
 	out->permit_open = k->permit_open ? xstrdup(k->permit_open) : NULL;

@@ -162,6 +162,7 @@ key_line_free(struct key_line *k)
 	free(k->permit_open);
 	free(k->permit_listen);
 	free(k->sandbox_globs);
+	free(k->template);
 	free(k->session_globs);
 	free(k);
 }

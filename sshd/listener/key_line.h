@@ -1,7 +1,7 @@
 /*
  * One line of authorized_keys: options, key, comment. Quoting and meaning are
  * those of OpenSSH (sshd(8), AUTHORIZED_KEYS FILE FORMAT); sandbox=, session=,
- * role= and admin are berth's own. Pure: what is not understood refuses the
+ * role=, template= and admin are berth's own. Pure: what is not understood refuses the
  * line, because an ignored restriction would be a permission.
  */
 #ifndef SSHD_LISTENER_KEY_LINE_H
@@ -31,6 +31,7 @@ struct key_line {
 	char *permit_open;   /* comma-separated host:port */
 	char *permit_listen; /* the same, hosts may be globs */
 	char *sandbox_globs, *session_globs;
+	char *template;     /* of the sandboxes that it makes */
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
 	enum role role;
 	bool has_role, is_admin, may_pty, may_forward;

@@ -174,6 +174,18 @@ key_option_session(struct key_line *k, char *value, struct err *e)
 	return key_option_once(&k->session_globs, value, "session=", e);
 }
 
+/* Whether there is one of that name is seen when it is needed. */
+static int
+key_option_template(struct key_line *k, char *value, struct err *e)
+{
+	if (!*value || strlen(value) >= PRINCIPAL_TEMPLATE_MAX) {
+		free(value);
+		return err_set(
+		    e, -EINVAL, "template= wants the name of a template");
+	}
+	return key_option_once(&k->template, value, "template=", e);
+}
+
 static int
 key_option_role(struct key_line *k, char *value, struct err *e)
 {
@@ -264,6 +276,7 @@ static const struct key_option key_options[] = {
 	{ "sandbox", true, key_option_sandbox },
 	{ "session", true, key_option_session },
 	{ "role", true, key_option_role },
+	{ "template", true, key_option_template },
 };
 
 /*

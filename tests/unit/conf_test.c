@@ -280,6 +280,24 @@ a_wrong_value_is_a_sentence_with_file_line_and_key(void **state)
 		    "template t.pids: already given" },
 		{ "[template t]\nmemory = 1k\n", "2",
 		    "template t.memory: 0, or at least 4M" },
+		{ "[template t]\nworkspace_size = 1M\n", "2",
+		    "template t.workspace_size: 0, or at least 4M" },
+		{ "[template t]\nenv = A=1 B\n", "2",
+		    "template t.env: \"B\" is not NAME=VALUE" },
+		{ "[template t]\nenv = A=1\n  1B=2\n", "3",
+		    "template t.env: \"1B=2\" is not NAME=VALUE" },
+		{ "[template t]\nenv = \"A=1\n", "2",
+		    "template t.env: a quote is not closed" },
+		{ "[template t]\nenv = BERTH_SANDBOX=x\n", "2",
+		    "template t.env: BERTH_ begins names that are berth's "
+		    "own" },
+		{ "[template t]\nsftp = maybe\n", "2",
+		    "template t.sftp: \"maybe\" is none of: no, yes" },
+		{ "[template t]\npids = 1\n 2\n", "3",
+		    "template t.pids: already given" },
+		{ "[template t]\ninit_timeout = 1ms\n", "2",
+		    "template t.init_timeout: 1ms is not between 100ms and "
+		    "1h" },
 		{ "[template t]\nnetwork = all\n", "2",
 		    "template t.network: \"all\" is none of: loopback, host, "
 		    "none" },
@@ -679,56 +697,6 @@ default_places_follow_user_and_xdg(void **state)
 	}
 }
 
-static void
-templates_are_read_shown_and_found(void **state)
-{
-	static const char text[] =
-	    "[access]\ndefault_template = small\n"
-	    "[template small]\nmemory = 64M\ncpu = 50\npids = 20\n"
-	    "network = host\nrootfs = /srv/x\n"
-	    "[template auto]\nprovider = local\n";
-	struct conf_template t;
-	struct conf *c = NULL;
-	struct err e = { 0 };
-	char *shown = NULL;
-	size_t n;
-	FILE *out = open_memstream(&shown, &n);
-
-	(void)state;
-	assert_int_equal(load_text(text, &c, &e), 0);
-	assert_int_equal(conf_template_find(c, "small", &t, &e), 0);
-	assert_string_equal(t.provider, "native");
-	assert_string_equal(t.rootfs, "/srv/x");
-	assert_int_equal(t.memory_bytes, 64 << 20);
-	assert_int_equal(t.cpu_percent, 50);
-	assert_int_equal(t.pids_max, 20);
-	assert_int_equal(t.network, CONF_NETWORK_HOST);
-	/* A section takes the place of what is built in. */
-	assert_int_equal(conf_template_find(c, "auto", &t, &e), 0);
-	assert_string_equal(t.provider, "local");
-	assert_int_equal(conf_template_find(c, "native", &t, &e), 0);
-	assert_string_equal(t.provider, "native");
-	assert_string_equal(t.rootfs, "");
-	assert_int_equal(t.pids_max, 4096);
-	assert_int_equal(conf_template_find(c, "Small", &t, &e), -ENOENT);
-	assert_non_null(strstr(e.msg, "Small; there is: auto, native"));
-	assert_non_null(strstr(e.msg, ", small"));
-	conf_show(c, out);
-	fclose(out);
-	assert_non_null(
-	    strstr(shown, "\n[template small]\nprovider = native\n"
-			  "rootfs = /srv/x\nimage = none\nnetwork = host\n"
-			  "cpu = 50\nmemory = 64M\n"
-			  "pids = 20\n"));
-	conf_free(c);
-	/* What is shown loads again. */
-	assert_int_equal(load_text(shown, &c, &e), 0);
-	assert_int_equal(conf_template_find(c, "small", &t, &e), 0);
-	assert_int_equal(t.pids_max, 20);
-	conf_free(c);
-	free(shown);
-}
-
 int
 main(void)
 {
@@ -746,7 +714,6 @@ main(void)
 		cmocka_unit_test(detach_keys_are_one_or_two_keys),
 		cmocka_unit_test(answers_have_a_name_and_colours),
 		cmocka_unit_test(what_is_shown_loads_to_the_same_again),
-		cmocka_unit_test(templates_are_read_shown_and_found),
 		cmocka_unit_test(sample_and_manual_name_every_option_once),
 		cmocka_unit_test(
 		    the_sample_without_its_comment_signs_is_the_default),
