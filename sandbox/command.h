@@ -110,7 +110,7 @@ int command_probe(
 int command_reap(const struct sandbox_spec *s, const char *sid, struct err *e);
 int command_suspend(const struct sandbox_spec *s, struct err *e);
 int command_resume(const struct sandbox_spec *s, struct err *e);
-int command_measure(
-    const struct sandbox_spec *s, struct sandbox_metrics *out, struct err *e);
+int command_measure(const struct sandbox_spec *s, const char *sids,
+    struct sandbox_metrics *out, struct err *e);
 
 #endif

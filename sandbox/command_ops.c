@@ -346,14 +346,15 @@ command_resume(const struct sandbox_spec *s, struct err *e)
 }
 
 int
-command_measure(
-    const struct sandbox_spec *s, struct sandbox_metrics *out, struct err *e)
+command_measure(const struct sandbox_spec *s, const char *sids,
+    struct sandbox_metrics *out, struct err *e)
 {
 	char **measure = leader_measure();
 	struct command_fill f;
 	struct buf b = { 0 };
 	int rc = command_begin(s, &f, e);
 
+	(void)sids;
 	f.measure = measure;
 	if (rc == 0)
 		rc = command_do(&f, COMMAND_METRICS, &b, e);

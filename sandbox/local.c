@@ -1,7 +1,8 @@
 /*
  * The provider `local`: a workspace per sandbox under sandbox.dir, run by
  * sandbox.user when berthd is root, else by berthd's own user. Separates
- * nothing but files by uid; for development. Nothing runs as uid 0.
+ * nothing but files by uid; for development. Limits are those of a process and
+ * of the user (rlimits). Nothing runs as uid 0.
  */
 #include "sandbox/local.h"
 
@@ -12,6 +13,7 @@
 
 #include "base/mem.h"
 #include "sandbox/dial.h"
+#include "sandbox/proc_usage.h"
 #include "sandbox/provider.h"
 #include "sandbox/workspace.h"
 
@@ -23,9 +25,11 @@ local_provision(
 
 	if (fd < 0)
 		return fd;
+	/* Each process alone is held to the memory, not all of them. */
 	snprintf(out->missing, sizeof(out->missing), "%s%s%s",
-	    s->memory_bytes ? "memory " : "", s->cpu_percent ? "cpu " : "",
-	    s->pids_max ? "pids" : "");
+	    s->memory_bytes ? "memory" : "",
+	    s->memory_bytes && s->cpu_percent ? ", " : "",
+	    s->cpu_percent ? "cpu" : "");
 	return 0;
 }
 
@@ -65,6 +69,8 @@ local_exec(
 		.uid = s->uid,
 		.gid = s->gid,
 		.must_setuid = s->must_setuid,
+		.max_processes = s->pids_max,
+		.max_data = s->memory_bytes,
 		.entry = { .pidfd = -1 },
 	};
 	autoclose int fd = workspace_open(s, e);
@@ -97,10 +103,26 @@ local_listen(const struct sandbox_spec *spec, const struct sandbox_socket *s,
 	return sandbox_dial->listen(spec, s, fn, arg);
 }
 
+/* Its processes are those of its sessions. */
+static int
+local_measure(const struct sandbox_spec *s, const char *sids,
+    struct sandbox_metrics *out, struct err *e)
+{
+	struct proc_usage sum = { 0 };
+
+	(void)s;
+	(void)e;
+	proc_usage_add_sessions(&sum, sids);
+	*out = (struct sandbox_metrics){ -1, -1, -1, -1, -1, -1, -1, -1 };
+	proc_usage_tell(&sum, out);
+	return 0;
+}
+
 static const struct sandbox_provider local_provider = {
 	.name = "local",
 	.description = "a directory of this machine; separates nothing",
-	.capabilities = SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD,
+	.capabilities =
+	    SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD | SANDBOX_CAP_METRICS,
 	.is_quick = true,
 	.provision = local_provision,
 	.teardown = workspace_remove,
@@ -110,6 +132,7 @@ static const struct sandbox_provider local_provider = {
 	.exec = local_exec,
 	.dial = local_dial,
 	.listen = local_listen,
+	.measure = local_measure,
 };
 
 const struct sandbox_provider *

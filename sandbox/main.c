@@ -59,7 +59,8 @@ main_operate(const struct sandbox_provider *p, const struct task *t,
 	case TASK_RESUME:
 		return p->resume ? p->resume(s, e) : -ENOSYS;
 	case TASK_MEASURE:
-		return p->measure ? p->measure(s, &out->metrics, e) : -ENOSYS;
+		return p->measure ? p->measure(s, t->arg, &out->metrics, e)
+				  : -ENOSYS;
 	default:
 		return -ENOSYS;
 	}

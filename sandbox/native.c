@@ -253,15 +253,16 @@ native_listen(const struct sandbox_spec *spec, const struct sandbox_socket *s,
 }
 
 static int
-native_metrics(
-    const struct sandbox_spec *s, struct sandbox_metrics *out, struct err *e)
+native_measure(const struct sandbox_spec *s, const char *sids,
+    struct sandbox_metrics *out, struct err *e)
 {
 	struct native_record r;
 	autoclose int pidfd = native_open(s, &r);
 
 	if (pidfd < 0)
 		return err_set(e, pidfd, "sandbox %s does not run", s->name);
-	native_measure(&r, out);
+	(void)sids;
+	native_metrics(&r, out);
 	return 0;
 }
 
@@ -279,7 +280,7 @@ static const struct sandbox_provider native_provider = {
 	.exec = native_exec,
 	.dial = native_dial,
 	.listen = native_listen,
-	.metrics = native_metrics,
+	.measure = native_measure,
 };
 
 const struct sandbox_provider *

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/process.h"
 #include "sandbox/native_record.h"
+#include "sandbox/proc_usage.h"
 #include "sandbox/provider.h"
 
 #define METRICS_FILE_MAX 16384
@@ -58,28 +59,6 @@ metrics_network(pid_t pid, struct sandbox_metrics *out)
 	}
 }
 
-/* Clock ticks of user and system time, and pages that are resident. */
-static bool
-metrics_process(pid_t pid, int64_t *ticks, int64_t *pages)
-{
-	char text[1024], *p;
-	int64_t user_time, system_time, resident;
-
-	if (metrics_read(pid, "stat", text, sizeof(text)) <= 0)
-		return false;
-	p = strrchr(text, ')');
-	/* NOLINTNEXTLINE(cert-err34-c): the kernel prints numbers */
-	if (!p || sscanf(p + 1,
-		      " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
-		      "%" SCNd64 " %" SCNd64 " %*d %*d %*d %*d %*d %*d %*u "
-		      "%*u %" SCNd64,
-		      &user_time, &system_time, &resident) != 3)
-		return false;
-	*ticks += user_time + system_time;
-	*pages += resident;
-	return true;
-}
-
 /*
  * The first process, what descends from it, and what joined from outside: that
  * is in its pid namespace, but the child of a keeper.
@@ -89,7 +68,7 @@ metrics_sum(const struct native_record *r, struct sandbox_metrics *out)
 {
 	autofree struct process *v = NULL;
 	size_t n = process_walk(r->pid, &v);
-	int64_t ticks = 0, pages = 0, count = 0;
+	struct proc_usage sum = { 0 };
 
 	for (size_t i = 0; i < n; i++) {
 		struct native_record one;
@@ -98,18 +77,13 @@ metrics_sum(const struct native_record *r, struct sandbox_metrics *out)
 		    (native_record_of(v[i].pid, &one) < 0 ||
 			one.pid_ns != r->pid_ns))
 			continue;
-		count += metrics_process(v[i].pid, &ticks, &pages);
+		proc_usage_add(&sum, v[i].pid);
 	}
-	if (out->processes < 0)
-		out->processes = count;
-	if (out->cpu_us < 0)
-		out->cpu_us = ticks * (1000000 / sysconf(_SC_CLK_TCK));
-	if (out->memory_bytes < 0)
-		out->memory_bytes = pages * sysconf(_SC_PAGESIZE);
+	proc_usage_tell(&sum, out);
 }
 
 void
-native_measure(const struct native_record *r, struct sandbox_metrics *out)
+native_metrics(const struct native_record *r, struct sandbox_metrics *out)
 {
 	*out = (struct sandbox_metrics){ -1, -1, -1, -1, -1, -1, -1, -1 };
 	cgroup_measure(&r->cgroup, out);

@@ -139,6 +139,8 @@ struct sandbox_place {
 	gid_t gid;
 	bool must_setuid; /* the keeper becomes uid/gid before exec */
 	bool has_way;     /* wrap() has to be asked for how to run something */
+	/* Of each of its processes, 0: none; where it is not entered. */
+	uint64_t max_processes, max_data;
 	struct sandbox_entry entry;
 };
 
@@ -198,8 +200,8 @@ struct sandbox_provider {
 	int (*suspend)(const struct sandbox_spec *s, struct err *e);
 	int (*resume)(const struct sandbox_spec *s, struct err *e);
 
-	/* SANDBOX_CAP_METRICS, where they take time: instead of metrics(). */
-	int (*measure)(const struct sandbox_spec *s,
+	/* SANDBOX_CAP_METRICS; SIDS are its sessions, a blank between them. */
+	int (*measure)(const struct sandbox_spec *s, const char *sids,
 	    struct sandbox_metrics *out, struct err *e);
 
 	/* SANDBOX_CAP_SNAPSHOT: the workspace as a zstd tar into OUT_FD. */
@@ -241,10 +243,6 @@ struct sandbox_provider {
 	    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
 	struct sandbox_call *(*listen)(const struct sandbox_spec *spec,
 	    const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
-
-	/* SANDBOX_CAP_METRICS, where they are there at once. */
-	int (*metrics)(const struct sandbox_spec *s,
-	    struct sandbox_metrics *out, struct err *e);
 };
 
 /* -EEXIST for a duplicate name, -EINVAL if mask and functions disagree. */

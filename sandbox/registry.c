@@ -113,7 +113,7 @@ registry_is_consistent(const struct sandbox_provider *p)
 {
 	unsigned have = (p->exec ? SANDBOX_CAP_EXEC : 0U) |
 			(p->dial ? SANDBOX_CAP_PORT_FORWARD : 0U) |
-			(p->metrics || p->measure ? SANDBOX_CAP_METRICS : 0U) |
+			(p->measure ? SANDBOX_CAP_METRICS : 0U) |
 			(p->snapshot ? SANDBOX_CAP_SNAPSHOT : 0U) |
 			(p->suspend ? SANDBOX_CAP_SUSPEND : 0U);
 	bool is_seen = p->poll_ms ? p->probe != NULL : p->status && p->watch;

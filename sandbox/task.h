@@ -15,7 +15,7 @@
 #define TASK_FD         3           /* of the socket, in berth-sandbox */
 #define TASK_PACKET_MAX (128 << 10) /* it may hold a provider's commands */
 #define TASK_REPORT_MAX 8192
-#define TASK_ARG_MAX    64
+#define TASK_ARG_MAX    4096
 
 enum task_op {
 	TASK_PROVISION,
@@ -25,7 +25,7 @@ enum task_op {
 	TASK_REAP, /* of the session arg */
 	TASK_SUSPEND,
 	TASK_RESUME,
-	TASK_MEASURE,
+	TASK_MEASURE, /* with the sessions arg */
 	TASK_OPS
 };
 

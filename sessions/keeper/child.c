@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -195,6 +196,22 @@ child_become_user(const struct child_plan *plan)
 	return 0;
 }
 
+/* Never above what it may have anyway. */
+static int
+child_limit(int resource, uint64_t max)
+{
+	struct rlimit now;
+
+	if (max == 0)
+		return 0;
+	if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
+		return -1;
+	if (max < now.rlim_max)
+		now.rlim_max = max;
+	now.rlim_cur = now.rlim_max;
+	return setrlimit((__rlimit_resource_t)resource, &now);
+}
+
 /* Descriptors 0 to 2, the status pipe at 3 (closed by exec), nothing else. */
 static int
 child_take_stdio(struct child_plan *plan)
@@ -229,7 +246,9 @@ child_exec(struct child_plan *plan)
 	if (child_take_stdio(plan) < 0)
 		goto fail;
 	f.step = CHILD_STEP_USER;
-	if (child_become_user(plan) < 0)
+	if (child_become_user(plan) < 0 ||
+	    child_limit(RLIMIT_NPROC, l->max_processes) < 0 ||
+	    child_limit(RLIMIT_DATA, l->max_data) < 0)
 		goto fail;
 	f.step = CHILD_STEP_CWD;
 	if (chdir(l->cwd) < 0)

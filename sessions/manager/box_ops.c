@@ -139,15 +139,37 @@ box_unmeasured(struct manager *m, const char *name, int64_t since_ms)
 	return NULL;
 }
 
+/* Which sessions run in B, as far as there is room. */
+static void
+box_sessions(const struct box *b, char *out, size_t size)
+{
+	struct list *pos, *tmp;
+	size_t n = 0;
+
+	*out = '\0';
+	list_for_each (pos, tmp, &b->m->sessions) {
+		const struct session *s = list_entry(pos, struct session, node);
+
+		if (s->phase != PHASE_ENDED &&
+		    strcmp(s->sandbox, b->spec.name) == 0 &&
+		    n + strlen(s->id) + 2 <= size)
+			n += (size_t)snprintf(
+			    out + n, size - n, "%s%s", n ? " " : "", s->id);
+	}
+}
+
 enum box_answer
 box_measure(struct request *r, enum manager_code *code_out, struct err *e)
 {
 	struct box *b = box_find(r->m, r->sandbox);
+	char sids[TASK_ARG_MAX];
 
 	*code_out = MANAGER_FAILED;
-	if (b && !b->measure_job)
+	if (b && !b->measure_job) {
+		box_sessions(b, sids, sizeof(sids));
 		b->measure_job =
-		    box_start(b, TASK_MEASURE, "", box_on_measured, e);
+		    box_start(b, TASK_MEASURE, sids, box_on_measured, e);
+	}
 	if (!b || !b->measure_job)
 		return BOX_REFUSED;
 	list_remove(&r->node);

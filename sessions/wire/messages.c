@@ -134,11 +134,16 @@ wire_get_answer(struct reader *r, struct wire_answer *out)
 void
 wire_launch_encode(struct buf *b, const struct wire_launch *m)
 {
+	uint32_t flags = m->flags & ~(uint32_t)LAUNCH_LIMITS;
+
+	/* Keepers of before there were limits read the rest. */
+	if (m->max_processes || m->max_data)
+		flags |= LAUNCH_LIMITS;
 	buf_put_u32(b, m->version);
 	buf_put_str(b, m->sid);
 	buf_put_str(b, m->title);
 	buf_put_u64(b, m->generation);
-	buf_put_u32(b, m->flags);
+	buf_put_u32(b, flags);
 	buf_put_str(b, m->path);
 	buf_put_strv(b, m->argv);
 	buf_put_strv(b, m->env);
@@ -160,6 +165,10 @@ wire_launch_encode(struct buf *b, const struct wire_launch *m)
 	wire_put_detach_key(b, &m->detach_key);
 	wire_put_answer(b, &m->answer);
 	buf_put_str(b, m->term);
+	if (flags & LAUNCH_LIMITS) {
+		buf_put_u64(b, m->max_processes);
+		buf_put_u64(b, m->max_data);
+	}
 }
 
 int
@@ -193,6 +202,10 @@ wire_launch_decode(const void *p, size_t n, struct wire_launch *out)
 	wire_get_detach_key(&r, &out->detach_key);
 	wire_get_answer(&r, &out->answer);
 	reader_str_into(&r, out->term, sizeof(out->term));
+	if (out->flags & LAUNCH_LIMITS) {
+		out->max_processes = reader_u64(&r);
+		out->max_data = reader_u64(&r);
+	}
 	if (!reader_done(&r) || !out->argv[0] ||
 	    out->version < FRAME_VERSION_OLDEST ||
 	    out->resize_policy > RESIZE_FIXED || out->replay > REPLAY_NONE) {

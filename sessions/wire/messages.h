@@ -53,7 +53,9 @@ enum wire_launch_flags {
 	/* 2: SSH_TTY of the process names its terminal */
 	LAUNCH_SSH_TTY = 1u << 7,
 	/* 2: the terminal is raw from the start: another one is behind it */
-	LAUNCH_RAW = 1u << 8
+	LAUNCH_RAW = 1u << 8,
+	/* 2: limits of the process follow; set by the encoder */
+	LAUNCH_LIMITS = 1u << 9
 };
 
 /* What a viewer with a terminal gets first. */
@@ -107,6 +109,8 @@ struct wire_launch {
 	struct wire_detach_key detach_key;
 	struct wire_answer answer;
 	char term[WIRE_TERM_MAX]; /* TERM of the process, "" without a PTY */
+	/* RLIMIT_NPROC and RLIMIT_DATA, 0: as they are */
+	uint64_t max_processes, max_data;
 };
 
 #define WIRE_CGROUPS_MAX 8

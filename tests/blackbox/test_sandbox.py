@@ -558,14 +558,6 @@ def test_stats_say_what_is_used(srv, box, template):
     assert srv.berth("sandbox", "stats", f"{box}-none").returncode == 3
 
 
-def test_what_cannot_be_measured_says_so(srv, box):
-    create(srv, box, "plain")
-    done = srv.berth("sandbox", "stats", box)
-    assert done.returncode == 5
-    assert b"unsupported: provider local cannot measure" in done.stderr
-    assert box not in [r["name"] for r in srv.json("sandbox", "stats")]
-
-
 def test_processor_time_is_bounded(srv, box, as_root):
     create(srv, box, "small")
     if not has_group(srv, box, "cpu"):

@@ -25,6 +25,10 @@ SERVER = {
     "access__default_template": "native",
     "session__stop_grace": "1s",
     "template plain__provider": "local",
+    "template tight__provider": "local",
+    "template tight__memory": "64M",
+    "template tight__pids": "3000",
+    "template tight__cpu": "50",
 }
 
 
@@ -570,3 +574,47 @@ def test_stats_watch_repaints_a_terminal_in_place(srv, box):
     shown.send("\x03")
     assert shown.wait() == 0
     assert shown.text.endswith(b"\x1b[?25h"), shown.text[-40:]
+
+
+def test_stats_of_local_are_those_of_its_sessions(srv, box):
+    """Whatever left its parent, its session or its name counts; what is
+    another sandbox's, or berth's, does not."""
+    make(srv, box, "plain")
+    make(srv, box + "o", "plain")
+
+    def stats():
+        row, = srv.json("sandbox", "stats", box)
+        return row
+
+    assert stats()["processes"] == 0
+    printed_by = cli(srv, "sandbox", "exec", box, "env", "-i", "/bin/sh", "-c",
+                     "setsid sleep 60 & echo $!; (sleep 60 & echo $!); "
+                     "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; "
+                     "echo ready; exec sleep 60")
+    other = cli(srv, "sandbox", "exec", box + "o", "sleep", "60")
+    daemons = [int(printed_by.stdout.readline()) for _ in range(2)]
+    assert printed_by.stdout.readline() == b"ready\n"
+    row = stats()
+    assert row["processes"] == 3, row
+    assert 0 < row["memory_bytes"] < 64 << 20 and row["cpu_ms"] > 20, row
+    assert row["net_rx_bytes"] is None
+    for pid in daemons:
+        os.kill(pid, signal.SIGKILL)
+    for child in (printed_by, other):
+        child.kill()
+        child.communicate()
+    wait_for(lambda: stats()["processes"] == 0)
+
+
+def test_local_holds_each_process_to_its_limits(srv, box):
+    make(srv, box, "tight")
+    row = [r for r in srv.json("sandbox", "ls") if r["name"] == box][0]
+    assert row["detail"] == "limits not enforced here: memory, cpu"
+    assert srv.berth_ok("sandbox", "exec", box, "bash", "-c",
+                        "ulimit -u; ulimit -d; ulimit -Hu") == (
+        "3000\n65536\n3000\n")
+    term_is = term(srv, "sandbox", "exec", box, "bash", "-c", "ulimit -d")
+    term_is.expect("65536")
+    done = srv.berth("sandbox", "exec", box, "python3", "-c",
+                     "x = bytearray(200 << 20)")
+    assert done.returncode == 1 and b"MemoryError" in done.stderr
