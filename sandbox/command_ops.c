@@ -225,6 +225,31 @@ command_make(
 	return done.has_created ? command_give_up(f, rc, out) : rc;
 }
 
+/* Which limits of S the command `create` has no word of. */
+static void
+command_missing(const struct sandbox_spec *s, const struct command *c,
+    char *out, size_t size)
+{
+	const struct {
+		bool is_set;
+		const char *placeholder, *name;
+	} limits[] = {
+		{ s->memory_bytes > 0, "{memory", "memory" },
+		{ s->cpu_percent > 0, "{cpu", "cpu" },
+		{ s->pids_max > 0, "{pids", "pids" },
+		{ s->workspace_bytes > 0, "{workspace_size", "workspace_size" },
+	};
+	size_t n = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		if (limits[i].is_set &&
+		    !strstr(c->text[COMMAND_CREATE], limits[i].placeholder))
+			n += (size_t)snprintf(out + n, size - n, "%s%s",
+			    n ? ", " : "", limits[i].name);
+	}
+}
+
 int
 command_provision(
     const struct sandbox_spec *s, struct sandbox_made *out, struct err *e)
@@ -253,17 +278,7 @@ command_provision(
 		return rc;
 	command_look_for_sftp(s, &f, out);
 	/* The engine enforces what it was told, and berth what it does not. */
-	snprintf(out->missing, sizeof(out->missing), "%s%s%s",
-	    s->memory_bytes &&
-		    !strstr(f.command->text[COMMAND_CREATE], "{memory")
-		? "memory "
-		: "",
-	    s->cpu_percent && !strstr(f.command->text[COMMAND_CREATE], "{cpu")
-		? "cpu "
-		: "",
-	    s->pids_max && !strstr(f.command->text[COMMAND_CREATE], "{pids")
-		? "pids"
-		: "");
+	command_missing(s, f.command, out->missing, sizeof(out->missing));
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,9 +28,11 @@ local_provision(
 		return fd;
 	/* Each process alone is held to the memory, not all of them. */
 	snprintf(out->missing, sizeof(out->missing), "%s%s%s",
-	    s->memory_bytes ? "memory" : "",
-	    s->memory_bytes && s->cpu_percent ? ", " : "",
-	    s->cpu_percent ? "cpu" : "");
+	    s->memory_bytes ? ", memory" : "", s->cpu_percent ? ", cpu" : "",
+	    s->workspace_bytes ? ", workspace_size" : "");
+	if (*out->missing)
+		memmove(
+		    out->missing, out->missing + 2, strlen(out->missing) - 1);
 	return 0;
 }
 

@@ -25,6 +25,7 @@
 #include "sandbox/native_record.h"
 #include "sandbox/provider.h"
 #include "sandbox/workspace.h"
+#include "sandbox/workspace_image.h"
 
 /* So long an ended sandbox may take to be gone. */
 #define NATIVE_END_MS 5000
@@ -72,6 +73,24 @@ native_end(const struct sandbox_spec *s, struct err *e)
 	return rc < 0 ? err_sys(e, rc, "cannot forget sandbox %s", s->name) : 0;
 }
 
+/* The first process, around a workspace that holds no more than it may. */
+static int
+native_begin(const struct sandbox_spec *s, int *workspace_fd,
+    struct sandbox_made *out, struct err *e)
+{
+	bool is_limited = false;
+	size_t n;
+	int rc = workspace_image_mount(s, workspace_fd, &is_limited, e);
+
+	if (rc == 0)
+		rc = native_make(s, *workspace_fd, out, e);
+	n = strlen(out->missing);
+	if (s->workspace_bytes && !is_limited)
+		snprintf(out->missing + n, sizeof(out->missing) - n, "%s%s",
+		    n ? ", " : "", "workspace_size");
+	return rc;
+}
+
 static int
 native_provision(
     const struct sandbox_spec *s, struct sandbox_made *out, struct err *e)
@@ -89,7 +108,7 @@ native_provision(
 	if (pidfd < 0) {
 		rc = native_end(s, e);
 		if (rc == 0)
-			rc = native_make(s, workspace_fd, out, e);
+			rc = native_begin(s, &workspace_fd, out, e);
 	}
 	native_record_unlock(s, lock_fd);
 	return rc;
@@ -115,6 +134,8 @@ native_teardown(const struct sandbox_spec *s, struct err *e)
 {
 	int rc = native_halt(s, e);
 
+	if (rc == 0)
+		rc = workspace_image_remove(s, e);
 	return rc < 0 ? rc : workspace_remove(s, e);
 }
 

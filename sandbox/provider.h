@@ -90,6 +90,7 @@ struct sandbox_spec {
 	uint32_t cpu_percent;          /* of one processor; 0: no limit */
 	uint64_t memory_bytes;         /* 0: no limit */
 	uint64_t pids_max;             /* 0: no limit */
+	uint64_t workspace_bytes;      /* the same */
 	char image[SANDBOX_IMAGE_MAX]; /* "": the provider's own */
 	/* What a provider found out when it was made or last looked at. */
 	char address[SANDBOX_ADDRESS_MAX];

@@ -49,6 +49,7 @@ task_encode(struct buf *b, const struct task *t)
 	buf_put_u32(b, s->cpu_percent);
 	buf_put_u64(b, s->memory_bytes);
 	buf_put_u64(b, s->pids_max);
+	buf_put_u64(b, s->workspace_bytes);
 	buf_put_str(b, s->image);
 	buf_put_str(b, s->address);
 	buf_put_u8(b, s->lacks_sftp_server);
@@ -80,6 +81,7 @@ task_decode(const void *p, size_t n, struct task *out)
 	s->cpu_percent = reader_u32(&r);
 	s->memory_bytes = reader_u64(&r);
 	s->pids_max = reader_u64(&r);
+	s->workspace_bytes = reader_u64(&r);
 	reader_str_into(&r, s->image, sizeof(s->image));
 	reader_str_into(&r, s->address, sizeof(s->address));
 	s->lacks_sftp_server = reader_u8(&r) == 1;

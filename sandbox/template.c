@@ -37,5 +37,6 @@ sandbox_template(const struct conf *c, const char *name,
 	io->cpu_percent = (uint32_t)t.cpu_percent;
 	io->memory_bytes = t.memory_bytes;
 	io->pids_max = t.pids_max;
+	io->workspace_bytes = t.workspace_bytes;
 	return 0;
 }

@@ -20,7 +20,7 @@ test_packages=(
 	dropbear-bin putty-tools python3 python3-paramiko python3-asyncssh
 	python3-pytest python3-pytest-timeout python3-pytest-xdist rsync git jq
 	libtsm-dev lftp sshfs ansible-core
-	netcat-openbsd procps sqlite3 util-linux
+	netcat-openbsd procps sqlite3 util-linux e2fsprogs
 )
 long_packages=(valgrind dpkg-dev)
 fuzz_packages=(clang 'libclang-rt-dev|libclang-rt-14-dev')

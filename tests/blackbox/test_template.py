@@ -34,6 +34,10 @@ SERVER = {
     "template wait__init": "echo waiting; sleep 60",
     "template none__init": "/no/such/program",
     "template nofiles__sftp": "no",
+    "template sized__workspace_size": "16M",
+    "template sizedplain__provider": "local",
+    "template sizedplain__workspace_size": "16M",
+    "template sizedplain__cpu": "50",
     "template noports__forward": "no",
 }
 
@@ -201,3 +205,37 @@ def test_key_keeps_its_template_across_an_upgrade(srv, box):
     assert done.stdout == b"1\n", done
     master.terminate()
     master.wait(10)
+
+
+def test_workspace_holds_what_it_may_and_survives(srv, box, as_root):
+    """It is a file system of its own, which is there again after the sandbox
+    was ended, and gone with it."""
+    create(srv, box, "sized")
+    row = [r for r in srv.json("sandbox", "ls") if r["name"] == box][0]
+    if row["detail"]:
+        srv.berth_ok("sandbox", "rm", box)
+        pytest.skip("explained: there are no loop devices here")
+    image = srv.boxes / f".{box}.img"
+    assert image.stat().st_size == 16 << 20
+    assert srv.out(box, "ls -A; stat -c %U:%a . | sed s/.*://") == "700\n"
+    done = srv.ssh(box, "echo kept > kept; dd if=/dev/zero of=big bs=1M")
+    assert done.returncode == 1 and b"No space left" in done.stderr
+    assert 10 << 20 < int(srv.out(box, "stat -c %s big")) < 16 << 20
+    first = dict(line.split(" ", 1) for line in
+                 (srv.boxes / f".{box}.box").read_text().splitlines())
+    subprocess.run(["kill", "-9", first["pid"]], check=True)
+    wait_for(lambda: state(srv, box) == "failed")
+    assert srv.out(box, "cat kept; df -m . | wc -l") == "kept\n2\n"
+    cp = srv.dir / "copied"
+    srv.berth_ok("sandbox", "cp", f"{box}:kept", str(cp))
+    assert cp.read_text() == "kept\n"
+    srv.berth_ok("sandbox", "rm", box)
+    assert not image.exists() and not (srv.boxes / box).exists()
+    assert box not in open("/proc/mounts").read()
+
+
+def test_workspace_size_that_nobody_enforces_is_named(srv, box):
+    create(srv, box, "sizedplain")
+    row = [r for r in srv.json("sandbox", "ls") if r["name"] == box][0]
+    assert row["detail"] == (
+        "limits not enforced here: cpu, workspace_size")
