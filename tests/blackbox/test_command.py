@@ -56,6 +56,9 @@ SERVER = {
     "access__default_template": "fake",
     "session__stop_grace": "1s",
     **{f"provider fake__{key}": value for key, value in COMMANDS.items()},
+    "template begun__provider": "fake",
+    "template begun__init": "echo begun in $(pwd)",
+    "template begun__env": "INIT=yes",
     "template large__provider": "fake",
     "template large__memory": "1G",
     "template large__cpu": "150",
@@ -565,6 +568,28 @@ def test_suspend_and_resume(srv, box):
     # Whoever comes wakes it.
     assert srv.out(box, "echo awake").strip() == "awake"
     assert phase(srv, box) == "running"
+
+
+def test_verbs_of_the_command_line_work(srv, box, tmp_path):
+    """exec, cp and logs are berth's own, whoever makes the sandbox; so is the
+    command that has to run before anybody is let in."""
+    srv.berth_ok("sandbox", "create", "--template", "begun", box)
+    done = srv.berth("sandbox", "exec", "-e", "A=b c", box, "--", "sh", "-c",
+                     'cat; echo "$A $INIT" >&2; exit 7', input=b"in\0")
+    assert (done.returncode, done.stdout) == (7, b"in\0")
+    assert done.stderr == b"b c yes\n"
+    assert srv.berth("sandbox", "exec", box, "sh", "-c",
+                     "kill -TERM $$").returncode == 143
+    where = srv.berth_ok("sandbox", "exec", box, "pwd").strip()
+    (tmp_path / "top").mkdir()
+    (tmp_path / "top" / "f").write_text("file")
+    srv.berth_ok("sandbox", "cp", str(tmp_path / "top"), f"{box}:{box}")
+    try:
+        srv.berth_ok("sandbox", "cp", f"{box}:{box}/f", str(tmp_path / "g"))
+    finally:
+        shutil.rmtree(pathlib.Path(where, box), ignore_errors=True)
+    assert (tmp_path / "g").read_text() == "file"
+    assert srv.berth_ok("sandbox", "logs", box) == f"begun in {where}\n"
 
 
 def test_what_a_provider_lacks_is_unsupported(fresh, box):
