@@ -76,7 +76,6 @@ copy_show(struct copy *c, bool is_last)
 					: (unsigned)(c->done * 100 / c->total));
 	fprintf(stderr, "\r\033[K%s%s %s/s  %.40s%s", done, percent, rate,
 	    c->current, is_last ? "\n" : "");
-	fflush(stderr);
 }
 
 void
@@ -284,7 +283,7 @@ static int
 copy_out(struct copy *c, struct copy_link *l, const char *src, const char *dst,
     struct err *e)
 {
-	char top[COPY_PATH_MAX], name[COPY_PATH_MAX], kind;
+	char top[COPY_PATH_MAX], name[COPY_PATH_MAX] = "", kind;
 	autoclose int dir_fd = -1;
 	int64_t total;
 	int rc = copy_link_begin(l, &kind, &total, e);
@@ -355,8 +354,9 @@ copy_do(struct cli *c, const struct copy_side *src, const struct copy_side *dst)
 	bool is_in = *dst->sandbox != '\0';
 	const struct copy_side *there = is_in ? dst : src;
 	struct copy job = {
-		.shows_progress = isatty(STDERR_FILENO) &&
-				  strcmp(is_in ? src->path : dst->path, "-"),
+		.shows_progress =
+		    isatty(STDERR_FILENO) &&
+		    strcmp(is_in ? src->path : dst->path, "-") != 0,
 	};
 	struct copy_link l;
 	struct err e = { 0 };

@@ -52,7 +52,6 @@ copy_link_run(int link_fd, pid_t parent)
 	if (getppid() != parent)
 		_exit(125);
 	viewer_run(link_fd, &options, &outcome);
-	fflush(stderr);
 	_exit(attach_report(&outcome));
 }
 
@@ -66,7 +65,7 @@ copy_link_start(struct copy_link *l, int fd, struct err *e)
 	l->errors_fd = copy_link_open_errors();
 	if (l->errors_fd >= 0 && pipe2(to, O_CLOEXEC) == 0 &&
 	    pipe2(from, O_CLOEXEC) == 0) {
-		fflush(NULL);
+		(void)fflush(NULL);
 		l->child = fork();
 	}
 	if (l->child == 0) {

@@ -94,7 +94,7 @@ stats_print(const json_t *rows, bool is_json, bool is_watch)
 	if (!memory)
 		return;
 	table_print(rows, stats_columns, ARRAY_LEN(stats_columns), memory);
-	fclose(memory);
+	(void)fclose(memory);
 	stats_repaint(text);
 	free(text);
 }
@@ -145,7 +145,7 @@ stats_watch(const struct cli *c, const char *name, bool is_json, int64_t ms,
 	}
 	if (is_terminal)
 		fputs("\033[?25h", stdout);
-	fflush(stdout);
+	(void)fflush(stdout);
 	return stats_is_stopped ? CLI_DONE : code;
 }
 

@@ -208,7 +208,7 @@ tar_parse(const struct tar_header *h, struct tar_entry *out, struct err *e)
 	else
 		snprintf(out->path, sizeof(out->path), "%.100s", h->name);
 	snprintf(out->link, sizeof(out->link), "%.100s", h->linkname);
-	out->type = h->typeflag ? h->typeflag : TAR_FILE;
+	out->type = h->typeflag ? h->typeflag : (char)TAR_FILE;
 	out->mode = (mode_t)mode & 07777;
 	out->size = (uint64_t)size;
 	out->mtime_s = mtime;
@@ -399,7 +399,7 @@ tar_next(struct tar_reader *r, struct tar_entry *out, struct err *e)
 	autofree struct tar_extended *x = xcalloc(1, sizeof(*x));
 
 	for (;;) {
-		struct tar_header h;
+		struct tar_header h = { .typeflag = 0 };
 		int rc = tar_skip(r, e);
 
 		if (rc == 0)
