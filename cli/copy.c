@@ -23,10 +23,11 @@
 #include "cli/client.h"
 #include "cli/copy_link.h"
 
-#define COPY_SHOW_MS   100
-#define COPY_NAME_MAX  64
-#define COPY_PATH_MAX  4096
-#define COPY_SHOWN_MAX 200
+#define COPY_SHOWN_TAIL 30
+#define COPY_SHOW_MS    100
+#define COPY_NAME_MAX   64
+#define COPY_PATH_MAX   4096
+#define COPY_SHOWN_MAX  200
 
 static volatile sig_atomic_t copy_signal;
 
@@ -56,11 +57,31 @@ copy_format(uint64_t bytes, char *out, size_t size)
 	snprintf(out, size, "%.1f%c", v, units[i]);
 }
 
+/* " 45% [#########           ] ", or "" where nobody knows how much it is. */
+static void
+copy_bar(const struct copy *c, bool is_last, char *out, size_t size)
+{
+	static const char full[] = "####################";
+	int width = (int)sizeof(full) - 1, n;
+	unsigned percent;
+
+	*out = '\0';
+	if (!c->total)
+		return;
+	/* It may have been a guess. */
+	percent = c->done < c->total ? (unsigned)(c->done * 100 / c->total)
+		  : is_last          ? 100
+				     : 99;
+	n = width * (int)percent / 100;
+	snprintf(
+	    out, size, "%3u%% [%.*s%*s] ", percent, n, full, width - n, "");
+}
+
 static void
 copy_show(struct copy *c, bool is_last)
 {
 	int64_t now = clock_mono_ms(), ms = now - c->started_ms;
-	char done[32], rate[32], percent[16] = "";
+	char done[32], rate[32], bar[48];
 
 	if (!c->shows_progress ||
 	    (!is_last && now - c->shown_ms < COPY_SHOW_MS))
@@ -69,20 +90,18 @@ copy_show(struct copy *c, bool is_last)
 	copy_format(c->done, done, sizeof(done));
 	copy_format(
 	    ms > 0 ? c->done * 1000 / (uint64_t)ms : 0, rate, sizeof(rate));
-	/* How much it is may have been a guess. */
-	if (c->total)
-		snprintf(percent, sizeof(percent), " %3u%%",
-		    c->done >= c->total ? (is_last ? 100U : 99U)
-					: (unsigned)(c->done * 100 / c->total));
-	fprintf(stderr, "\r\033[K%s%s %s/s  %.40s%s", done, percent, rate,
-	    c->current, is_last ? "\n" : "");
+	copy_bar(c, is_last, bar, sizeof(bar));
+	/* One line of any terminal that is wide enough for it. */
+	fprintf(stderr, "\r\033[K%s%s %s/s %.*s%s", bar, done, rate,
+	    COPY_SHOWN_TAIL, c->current, is_last ? "\n" : "");
 }
 
 void
 copy_begins(struct copy *c, const char *path)
 {
 	size_t n = strlen(path);
-	const char *tail = n > 40 ? path + n - 40 : path;
+	const char *tail =
+	    n > COPY_SHOWN_TAIL ? path + n - COPY_SHOWN_TAIL : path;
 
 	text_escape(tail, strlen(tail), c->current, sizeof(c->current));
 	copy_show(c, false);

@@ -443,6 +443,23 @@ def test_cp_that_is_interrupted_says_so(srv, box, tmp_path):
     srv.berth_ok("sandbox", "rm", box)
 
 
+def test_cp_out_that_is_interrupted_leaves_no_half_file(srv, box, tmp_path):
+    make(srv, box)
+    srv.berth_ok("sandbox", "exec", box, "truncate", "-s", "64G", "big")
+    t = term(srv, "sandbox", "cp", f"{box}:.", str(tmp_path / "out"))
+    t.expect(r" \d+% \[#* *\] \d+\.\dM .*big")
+    assert [p.name[:10] for p in (tmp_path / "out").iterdir()] == [
+        ".berth-cp-"]
+    t.send("\x03")
+    assert t.wait() == 130
+    assert b"interrupted: " in t.text and b"not all of out/big" in t.text
+    assert list((tmp_path / "out").iterdir()) == []
+    wait_for(lambda: not srv.sessions(box))
+    rows = srv.sql("SELECT status FROM v_transfers WHERE sandbox = "
+                   f"'{box}'")
+    assert [r["status"] for r in rows] == ["cut"]
+
+
 def test_cp_shows_how_far_it_is_on_a_terminal_only(srv, box, tmp_path):
     make(srv, box)
     (tmp_path / "f").write_bytes(bytes(5 << 20))
@@ -451,8 +468,8 @@ def test_cp_shows_how_far_it_is_on_a_terminal_only(srv, box, tmp_path):
                  (f"{box}:f", str(tmp_path / "g"))):
         shown = term(srv, "sandbox", "cp", *args)
         assert shown.wait() == 0
-        assert b"5.0M 100% " in shown.text and b"/s  f" in shown.text.replace(
-            b"/s  g", b"/s  f"), shown.text
+        assert b"100% [####################] 5.0M " in shown.text
+        assert re.search(rb"/s [fg]\r\n$", shown.text), shown.text
 
 
 def test_cp_says_what_is_missing(srv, fresh, box, tmp_path):
