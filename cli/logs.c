@@ -74,12 +74,11 @@ logs_on_signal(int number)
 
 /* ---- lines ----------------------------------------------------------------- */
 
+/* There is one. */
 static struct logs_line *
 logs_first(const struct list *lines)
 {
-	return list_empty(lines)
-		   ? NULL
-		   : list_entry(lines->next, struct logs_line, node);
+	return list_entry(lines->next, struct logs_line, node);
 }
 
 static void

@@ -208,7 +208,9 @@ tar_parse(const struct tar_header *h, struct tar_entry *out, struct err *e)
 	else
 		snprintf(out->path, sizeof(out->path), "%.100s", h->name);
 	snprintf(out->link, sizeof(out->link), "%.100s", h->linkname);
-	out->type = h->typeflag ? h->typeflag : (char)TAR_FILE;
+	out->type = h->typeflag;
+	if (!out->type)
+		out->type = TAR_FILE;
 	out->mode = (mode_t)mode & 07777;
 	out->size = (uint64_t)size;
 	out->mtime_s = mtime;
