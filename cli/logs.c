@@ -21,6 +21,7 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/copy_link.h"
 #include "cli/log_text.h"
 #include "cli/record_reader.h"
 
@@ -464,16 +465,66 @@ logs_run(struct logs *g)
 	return code;
 }
 
+/* ---- the engine's own ------------------------------------------------------ */
+
+static void
+logs_on_engine_line(int64_t ms, const char *line, void *arg)
+{
+	(void)ms;
+	(void)arg;
+	puts(line);
+}
+
+/* What the engine prints, as lines; it adds times itself. */
+static int
+logs_engine(const struct logs *g)
+{
+	struct log_text text = { .fn = logs_on_engine_line };
+	struct copy_link l;
+	json_t *answer = NULL,
+	       *request = json_pack("{s:s, s:s, s:b, s:b}", "verb",
+		   "sandbox_logs", "sandbox", g->sandbox, "follow",
+		   g->is_follow, "timestamps", g->has_timestamps);
+	char space[16384];
+	int fd = -1, code;
+	ssize_t n;
+
+	if (g->has_tail)
+		json_object_set_new(
+		    request, "tail", json_integer((json_int_t)g->tail));
+	code = client_ask_once(g->cli->socket, request, &answer, &fd, g->e);
+	if (code != CLI_DONE)
+		return code;
+	json_decref(answer);
+	if (copy_link_start(&l, fd, g->e) < 0)
+		return CLI_FAILED;
+	while (!logs_is_stopped &&
+	       (n = read(l.from_fd, space, sizeof(space))) > 0) {
+		log_text_feed(&text, space, (size_t)n, 0);
+		(void)fflush(stdout);
+	}
+	log_text_end(&text);
+	log_text_release(&text);
+	code = copy_link_end(&l, logs_is_stopped != 0);
+	if (logs_is_stopped || code == 0)
+		return CLI_DONE;
+	err_set(g->e, -EIO, "the engine's log: %s",
+	    l.why[0] ? l.why : "its command failed");
+	return CLI_FAILED;
+}
+
 int
 verb_sandbox_logs(struct cli *c, int argc, char **argv)
 {
 	const char *tail = NULL;
+	bool is_engine = false;
 	struct err e = { 0 };
 	struct logs g = { .cli = c, .is_first = true, .e = &e };
 	const struct arg_option options[] = {
 		{ 'f', ARG_FLAG, "follow", &g.is_follow },
 		{ 'n', ARG_TEXT, "tail", &tail },
 		{ 't', ARG_FLAG, "timestamps", &g.has_timestamps },
+		{ 0, ARG_FLAG, "engine", &is_engine },
 	};
 	int code;
 
@@ -487,7 +538,7 @@ verb_sandbox_logs(struct cli *c, int argc, char **argv)
 	list_init(&g.sources);
 	list_init(&g.kept);
 	logs_catch_signals();
-	code = logs_run(&g);
+	code = is_engine ? logs_engine(&g) : logs_run(&g);
 	while (!list_empty(&g.sources))
 		logs_source_free(
 		    list_entry(g.sources.next, struct logs_source, node));

@@ -56,7 +56,7 @@ static const struct verb verbs_table[] = {
 { "sandbox cp", "SRC DST",
 	"copy files; one of them is NAME:PATH, the other may be - for a tar",
 	verb_sandbox_cp },
-{ "sandbox logs", "[-f] [--tail LINES] [--timestamps] NAME",
+{ "sandbox logs", "[-f] [--tail LINES] [--timestamps] [--engine] NAME",
 	"print what the sessions of a sandbox printed, with -f go on",
 	verb_sandbox_logs },
 { "sandbox rm", "[--json] NAME",

@@ -40,7 +40,7 @@ struct provider_key {
 /* What every command may hold. */
 static const char provider_common[] =
     "address,cpu_percent,cpus,dns,gid,image,memory,name,network,pids,program,"
-    "uid,workspace";
+    "uid,workspace,workspace_size";
 
 /* clang-format off */
 static const struct provider_key provider_table[] = {
@@ -106,6 +106,9 @@ static const struct provider_key provider_table[] = {
 	"Goes on with a suspended one." },
 { "metrics", PROVIDER_ARGV, false, "measure", "", "command",
 	"Prints what it uses, as {measure} does when it is run in it." },
+{ "logs", PROVIDER_ARGV, false, "follow,tail,timestamps", "", "command",
+	"Prints the log that the engine itself keeps. {follow} and {timestamps} "
+	"are true or nothing, {tail} is a number of lines or nothing." },
 { "timeout", PROVIDER_TIME, false, NULL, "10s", "time",
 	"Limit of each call but create, which is ended then." },
 { "create_timeout", PROVIDER_TIME, false, NULL, "60s", "time",

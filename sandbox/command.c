@@ -56,6 +56,7 @@ static const char *const command_keys[COMMAND_TEXTS] = {
 	[COMMAND_SUSPEND] = "suspend",
 	[COMMAND_RESUME] = "resume",
 	[COMMAND_METRICS] = "metrics",
+	[COMMAND_LOGS] = "logs",
 };
 
 const char *
@@ -205,6 +206,8 @@ command_made_value(const char *name, struct command_values *v)
 		return command_number(v, s->memory_bytes);
 	else if (strcmp(name, "pids") == 0)
 		return command_number(v, s->pids_max);
+	else if (strcmp(name, "workspace_size") == 0)
+		return command_number(v, s->workspace_bytes);
 	else if (strcmp(name, "cpus") == 0 && s->cpu_percent)
 		snprintf(v->space, sizeof(v->space), "%u.%02u",
 		    s->cpu_percent / 100, s->cpu_percent % 100);
@@ -237,6 +240,9 @@ command_lookup(const char *name, void *arg, struct argv_value *out)
 		{ "leader", NULL, f->leader },
 		{ "signal", NULL, f->signal },
 		{ "measure", NULL, f->measure },
+		{ "follow", f->follow, NULL },
+		{ "timestamps", f->timestamps, NULL },
+		{ "tail", f->tail, NULL },
 	};
 
 	out->list = NULL;
@@ -425,6 +431,35 @@ command_wrap(const struct sandbox_spec *s, const struct sandbox_run *r,
 	return rc;
 }
 
+/* The engine's client again, that nobody inside could signal. */
+static int
+command_logs(const struct sandbox_spec *s, const struct sandbox_log_query *q,
+    struct sandbox_way *out, struct err *e)
+{
+	const struct command *c = command_find(s->provider);
+	char tail[24] = "";
+	struct command_fill f = {
+		.command = c,
+		.spec = s,
+		.follow = q->follow ? "true" : "",
+		.timestamps = q->timestamps ? "true" : "",
+		.tail = tail,
+	};
+	char **client = NULL;
+	int rc;
+
+	if (q->has_tail)
+		snprintf(
+		    tail, sizeof(tail), "%llu", (unsigned long long)q->tail);
+	rc = command_words(&f, COMMAND_LOGS, &client, e);
+	if (rc == 0) {
+		out->argv = client_argv(client, NULL, c->timeout_ms);
+		out->env = strv_copy(c->env);
+	}
+	strv_free(client);
+	return rc;
+}
+
 /* Whoever relays is in the sandbox, so berthd sees nothing of its network. */
 static struct sandbox_call *
 command_dial(const struct sandbox_spec *spec, const struct sandbox_socket *s,
@@ -484,6 +519,7 @@ command_register(struct command *c, struct err *e)
 		.measure = *c->text[COMMAND_METRICS] ? command_measure : NULL,
 		.dial = *c->text[COMMAND_FORWARD] ? command_dial : NULL,
 		.listen = *c->text[COMMAND_FORWARD] ? command_listen : NULL,
+		.logs = *c->text[COMMAND_LOGS] ? command_logs : NULL,
 	};
 	int rc;
 

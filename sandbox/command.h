@@ -42,6 +42,7 @@ enum command_text {
 	COMMAND_SUSPEND,
 	COMMAND_RESUME,
 	COMMAND_METRICS,
+	COMMAND_LOGS,
 	COMMAND_TEXTS
 };
 
@@ -83,6 +84,8 @@ struct command_fill {
 	const struct sandbox_spec *spec;
 	char *const *leader, *const *signal, *const *measure;
 	const char *host, *port;
+	/* of logs: "true" or "", and a number or "" */
+	const char *follow, *timestamps, *tail;
 };
 
 /* The words of T, for strv_free(); empty if there is no such command. */

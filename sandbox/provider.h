@@ -120,6 +120,13 @@ struct sandbox_way {
 	char **argv, **env; /* for the program berth-sandbox */
 };
 
+/* Which lines of a provider's own log are wanted. */
+struct sandbox_log_query {
+	bool follow, timestamps;
+	bool has_tail;
+	uint64_t tail; /* with has_tail: the last lines, so many */
+};
+
 /* How a new process gets into the sandbox; nothing to do if pidfd is -1. */
 struct sandbox_entry {
 	int pidfd;          /* of a process inside, owned; or -1 */
@@ -233,6 +240,14 @@ struct sandbox_provider {
 	 */
 	int (*wrap)(const struct sandbox_spec *s, const struct sandbox_run *r,
 	    struct sandbox_way *out, struct err *e);
+
+	/*
+	 * The program of this host that prints the log which the provider keeps
+	 * itself, as wrap(). NULL: there is none but what sessions recorded.
+	 */
+	int (*logs)(const struct sandbox_spec *s,
+	    const struct sandbox_log_query *q, struct sandbox_way *out,
+	    struct err *e);
 
 	/*
 	 * SANDBOX_CAP_PORT_FORWARD: a socket inside the network of the sandbox,

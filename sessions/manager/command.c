@@ -1,8 +1,9 @@
 /*
- * Private processes for the command line (berth run, berth sandbox exec): what
+ * Private processes for the command line (berth run, berth sandbox exec, logs): what
  * manager_run() is for SSH, with a list of words instead of a shell's line.
  */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -61,5 +62,44 @@ manager_command(struct manager *m, const struct principal *who,
 		request_fail(r, MANAGER_REFUSED, "this key may have no PTY");
 	else
 		command_begin(r);
+	return r;
+}
+
+static void
+command_log(struct request *r)
+{
+	char *argv[] = { (char *)(uintptr_t) "logs", NULL };
+	const struct box *b = box_find(r->m, r->sandbox);
+	struct launch_spec spec = {
+		.sandbox = r->sandbox,
+		.name = "",
+		.flags = LAUNCH_BOUND,
+		.argv = argv,
+		.log = &r->log,
+	};
+
+	if (!b || !b->provider)
+		request_fail(
+		    r, MANAGER_NOT_FOUND, "there is no sandbox %s", r->sandbox);
+	else if (!b->provider->logs)
+		request_fail(r, MANAGER_REFUSED,
+		    "unsupported: provider %s keeps no log of its own",
+		    b->provider->name);
+	else
+		attach_launch(r, &spec);
+}
+
+struct request *
+manager_logs(struct manager *m, const struct principal *who,
+    const char *sandbox, const struct sandbox_log_query *q,
+    manager_answer_fn fn, void *arg)
+{
+	struct request *r = request_new(m, who, fn, arg);
+
+	r->wants_link = true;
+	r->viewer.flags = VIEWER_MAY_TYPE | VIEWER_REPLAY | VIEWER_FOLLOW;
+	r->log = *q;
+	if (attach_may(r, sandbox, NULL))
+		command_log(r);
 	return r;
 }

@@ -61,3 +61,19 @@ control_sandbox_cp(struct control_client *cl, const json_t *req)
 		cl->pending =
 		    manager_copy(cl->c->m, &cl->who, &c, control_on_answer, cl);
 }
+
+void
+control_sandbox_logs(struct control_client *cl, const json_t *req)
+{
+	const json_t *tail = json_object_get(req, "tail");
+	json_int_t n = json_integer_value(tail);
+	struct sandbox_log_query q = {
+		.follow = json_is_true(json_object_get(req, "follow")),
+		.timestamps = json_is_true(json_object_get(req, "timestamps")),
+		.has_tail = json_is_integer(tail) && n >= 0,
+		.tail = n < 0 ? 0 : (uint64_t)n,
+	};
+
+	cl->pending = manager_logs(cl->c->m, &cl->who,
+	    control_str(req, "sandbox", ""), &q, control_on_answer, cl);
+}

@@ -85,6 +85,7 @@ void control_on_answer(const struct manager_answer *a, void *arg);
 
 /* The verbs of control_command.c. */
 void control_run(struct control_client *cl, const json_t *req);
+void control_sandbox_logs(struct control_client *cl, const json_t *req);
 void control_sandbox_cp(struct control_client *cl, const json_t *req);
 
 /* The verbs of control_lists.c. */

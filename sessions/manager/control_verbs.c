@@ -492,6 +492,7 @@ static const struct {
 	{ "sandbox_stats", control_sandbox_stats },
 	{ "sandbox_create", control_sandbox_create },
 	{ "sandbox_cp", control_sandbox_cp },
+	{ "sandbox_logs", control_sandbox_logs },
 	{ "sandbox_rm", control_sandbox_rm },
 	{ "sandbox_suspend", control_sandbox_suspend },
 	{ "sandbox_resume", control_sandbox_resume },

@@ -340,10 +340,13 @@ launch_tell_entry(struct session *s, const struct sandbox_entry *entry)
  */
 static int
 launch_wrap(struct session *s, const struct sandbox_run *r,
-    struct sandbox_way *way, struct wire_launch *l, struct err *e)
+    const struct sandbox_log_query *log, struct sandbox_way *way,
+    struct wire_launch *l, struct err *e)
 {
 	struct box *b = box_find(s->m, s->sandbox);
-	int rc = b ? box_wrap(b, r, way, e) : err_set(e, -ENOENT, "it is gone");
+	int rc = !b    ? err_set(e, -ENOENT, "it is gone")
+		 : log ? b->provider->logs(&b->spec, log, way, e)
+		       : box_wrap(b, r, way, e);
 
 	if (rc < 0)
 		return rc;
@@ -417,7 +420,7 @@ launch_tell(struct session *s, const struct launch_spec *spec,
 			.has_pty = s->is_pty,
 			.is_login = (spec->flags & LAUNCH_LOGIN) != 0,
 		    },
-		    &way, &l, e);
+		    spec->log, &way, &l, e);
 	if (rc == 0) {
 		launch_tell_entry(s, &place->entry);
 		wire_launch_encode(&b, &l);

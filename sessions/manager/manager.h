@@ -188,6 +188,14 @@ struct request *manager_command(struct manager *m, const struct principal *who,
     const struct manager_command *c, manager_answer_fn fn, void *arg);
 
 /*
+ * The log that the provider of SANDBOX keeps itself, as the output of a private
+ * process; MANAGER_REFUSED where it keeps none.
+ */
+struct request *manager_logs(struct manager *m, const struct principal *who,
+    const char *sandbox, const struct sandbox_log_query *q,
+    manager_answer_fn fn, void *arg);
+
+/*
  * Copies files: a tar in the sandbox, which has to be there, that the link feeds
  * or that feeds it. Its first line of output says what is at PATH: "d" a
  * directory, "f" anything else, "n" nothing; out of it with a blank and bytes,

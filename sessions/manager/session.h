@@ -127,8 +127,9 @@ struct request {
 	bool wants_link; /* the answer carries a descriptor */
 	bool must_exist; /* the sandbox: it is not made for this */
 	bool tells_exec; /* 126 and 127 are codes of its answer */
-	bool copies_in, wants_total; /* of manager_copy() */
-	char *copy_path;             /* the same; owned */
+	bool copies_in, wants_total;  /* of manager_copy() */
+	char *copy_path;              /* the same; owned */
+	struct sandbox_log_query log; /* of manager_logs() */
 	int client_fd;        /* the viewer's end while the keeper is asked */
 	struct principal who; /* strings owned */
 	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX];
@@ -154,6 +155,7 @@ struct launch_spec {
 	const char *term, *cwd;
 	struct wire_size size;
 	bool is_recorded;
+	const struct sandbox_log_query *log; /* or its provider's own log */
 	const char *copy_path; /* it copies that; a row of transfer */
 	bool copies_in;
 };

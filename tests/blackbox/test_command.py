@@ -47,6 +47,8 @@ COMMANDS = {
     "resume": "{program} unpause box-{name}",
     "metrics": "{program} exec box-{name} {measure}",
     "forward": "{program} exec box-{name} nc -N {host} {port}",
+    "logs": "{program} logs --follow={follow?} --tail={tail?} "
+            "--timestamps={timestamps?} box-{name}",
     "timeout": "3s",
     "create_timeout": "4s",
     "poll": "500ms",
@@ -592,8 +594,29 @@ def test_verbs_of_the_command_line_work(srv, box, tmp_path):
     assert srv.berth_ok("sandbox", "logs", box) == f"begun in {where}\n"
 
 
+def test_the_log_of_the_engine_is_shown(srv, box):
+    srv.berth_ok("sandbox", "create", box)
+    assert srv.berth_ok("sandbox", "logs", "--engine", box) == (
+        f"log box-{box}\n")
+    assert srv.berth_ok("sandbox", "logs", "--engine", "--tail", "0",
+                        "--timestamps", box) == (
+        f"log --tail=0 --timestamps=true box-{box}\n")
+    done = srv.berth("sandbox", "logs", "--engine", "--tail=3", box)
+    assert done.returncode == 1
+    assert done.stderr == b"berth: the engine's log: second\n"
+    child = subprocess.Popen(
+        [srv.build / "berth", "-S", srv.socket, "sandbox", "logs", "-f",
+         "--engine", box], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for want in (b"log --follow=true", b"tick", b"tick"):
+        assert child.stdout.readline().startswith(want)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(10) == 0
+    child.communicate()
+    wait_for(lambda: not srv.sessions(box))
+
+
 def test_what_a_provider_lacks_is_unsupported(fresh, box):
-    lacking = ("suspend", "resume", "metrics", "forward", "sftp_server")
+    lacking = ("suspend", "resume", "metrics", "forward", "sftp_server", "logs")
     srv = fresh(**{k: v for k, v in SERVER.items()
                    if k.split("__")[-1] not in lacking})
     srv.berth_ok("sandbox", "create", box)
@@ -601,6 +624,9 @@ def test_what_a_provider_lacks_is_unsupported(fresh, box):
         done = srv.berth("sandbox", verb, box)
         assert done.returncode == 5, verb
         assert b"unsupported: provider fake cannot" in done.stderr
+    done = srv.berth("sandbox", "logs", "--engine", box)
+    assert (done.returncode, done.stderr) == (
+        5, b"berth: unsupported: provider fake keeps no log of its own\n")
     done = files.sftp(srv, box, "ls\n")
     assert b"no file transfer: the provider of sandbox" in done.stderr
     rows = {r["name"]: r for r in srv.json("sandbox", "providers")}
