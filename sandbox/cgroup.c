@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "sandbox/cgroup_find.h"
+#include "sandbox/cgroup_internal.h"
 #include "sandbox/provider.h"
 
 #define CGROUP_PERIOD_US 100000
@@ -33,7 +34,7 @@ struct cgroup_limit {
 	char value[64];
 };
 
-static int
+int
 cgroup_write(const char *dir, const char *name, const char *text)
 {
 	autofree char *path = xasprintf("%s/%s", dir, name);
@@ -44,8 +45,7 @@ cgroup_write(const char *dir, const char *name, const char *text)
 	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* At most SIZE - 1 bytes of a small file, terminated; its length or -errno. */
-static ssize_t
+ssize_t
 cgroup_read(const char *dir, const char *name, char *out, size_t size)
 {
 	autofree char *path = xasprintf("%s/%s", dir, name);
@@ -205,6 +205,9 @@ cgroup_make(const struct sandbox_spec *s, struct cgroup *out, char *missing,
 	*out = (struct cgroup){ .path = { "" } };
 	cgroup_find(&b);
 	cgroup_mkdir(b.path[CGROUP_UNIFIED], s, out->path[CGROUP_UNIFIED]);
+	if (!cgroup_can_freeze(out->path[CGROUP_UNIFIED]))
+		cgroup_mkdir(
+		    b.path[CGROUP_FREEZER], s, out->path[CGROUP_FREEZER]);
 	cgroup_limit_all(&b, s, out, missing, size);
 }
 
@@ -266,6 +269,7 @@ cgroup_remove(const struct cgroup *c, int wait_ms)
 	int64_t deadline_ms = clock_mono_ms() + wait_ms;
 	int rc = 0;
 
+	cgroup_let_die(c);
 	for (int i = 0; i < CGROUP_KINDS; i++) {
 		int one =
 		    c->path[i][0] ? cgroup_rmdir(c->path[i], deadline_ms) : 0;

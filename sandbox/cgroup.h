@@ -20,6 +20,7 @@ enum cgroup_kind {
 	CGROUP_PIDS,
 	CGROUP_MEMORY,
 	CGROUP_CPU,
+	CGROUP_FREEZER, /* only where v2 cannot do it */
 	CGROUP_KINDS
 };
 
@@ -46,6 +47,23 @@ int cgroup_join(const struct cgroup *c, pid_t pid);
  * removes them. Already gone is success. 0 or a negative errno.
  */
 int cgroup_remove(const struct cgroup *c, int wait_ms);
+
+/*
+ * Stops all that is in the groups, waiting up to WAIT_MS until it has; or lets it
+ * go on. Already so is success. -EOPNOTSUPP where none of the groups can do it,
+ * -ETIMEDOUT (nothing is stopped then), or another negative errno.
+ */
+int cgroup_freeze(const struct cgroup *c, int wait_ms);
+int cgroup_thaw(const struct cgroup *c, int wait_ms);
+
+/* True if they were told to stop, done or not. */
+bool cgroup_is_frozen(const struct cgroup *c);
+
+/* True if the v2 group UNIFIED, which may be "", can stop what is in it. */
+bool cgroup_can_freeze(const char *unified);
+
+/* What was killed dies now, frozen or not: to be called behind a KILL. */
+void cgroup_let_die(const struct cgroup *c);
 
 /* The file NAME of the first group that has it, as a number; -1 for none. */
 int64_t cgroup_number(const struct cgroup *c, const char *name);

@@ -15,6 +15,7 @@ static const char *const find_controllers[CGROUP_KINDS] = {
 	[CGROUP_PIDS] = "pids",
 	[CGROUP_MEMORY] = "memory",
 	[CGROUP_CPU] = "cpu",
+	[CGROUP_FREEZER] = "freezer",
 };
 
 /* True if the list "a,b,c" has WORD; an empty one has nothing but "". */

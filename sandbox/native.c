@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "sandbox/dial.h"
+#include "sandbox/native_freeze.h"
 #include "sandbox/native_metrics.h"
 #include "sandbox/native_record.h"
 #include "sandbox/provider.h"
@@ -59,6 +60,7 @@ native_end(const struct sandbox_spec *s, struct err *e)
 		    errno != ESRCH)
 			return err_sys(
 			    e, -errno, "cannot end sandbox %s", s->name);
+		cgroup_let_die(&r.cgroup);
 		if (poll(&p, 1, NATIVE_END_MS) == 0)
 			return err_set(e, -ETIMEDOUT,
 			    "the processes of sandbox %s do not end", s->name);
@@ -109,6 +111,8 @@ native_provision(
 		rc = native_end(s, e);
 		if (rc == 0)
 			rc = native_begin(s, &workspace_fd, out, e);
+	} else if (cgroup_is_frozen(&r.cgroup)) {
+		rc = native_thaw(s, &r, e);
 	}
 	native_record_unlock(s, lock_fd);
 	return rc;
@@ -150,7 +154,8 @@ native_status(const struct sandbox_spec *s)
 		return SANDBOX_GONE;
 	pidfd = native_open(s, &r);
 	if (pidfd >= 0)
-		return SANDBOX_RUNNING;
+		return cgroup_is_frozen(&r.cgroup) ? SANDBOX_SUSPENDED
+						   : SANDBOX_RUNNING;
 	/* Its files are there, and whatever ran is not. */
 	return pidfd != -ENOENT || workspace_stat(s, &st) == 0 ? SANDBOX_FAILED
 							       : SANDBOX_GONE;
@@ -200,6 +205,11 @@ native_exec(
 	pidfd = native_open(s, &r);
 	if (pidfd < 0)
 		return err_set(e, pidfd, "sandbox %s does not run", s->name);
+	/* Who goes in there stops too, and nobody hears of it. */
+	if (cgroup_is_frozen(&r.cgroup)) {
+		close(pidfd);
+		return err_set(e, -EBUSY, "sandbox %s is suspended", s->name);
+	}
 	place.entry.pidfd = pidfd;
 	place.entry.ns_flags = r.ns_flags;
 	place.entry.pids_max = r.pids_max;
@@ -290,12 +300,14 @@ native_measure(const struct sandbox_spec *s, const char *sids,
 static const struct sandbox_provider native_provider = {
 	.name = "native",
 	.description = "namespaces and control groups of this kernel",
-	.capabilities =
-	    SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD | SANDBOX_CAP_METRICS,
+	.capabilities = SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD |
+			SANDBOX_CAP_METRICS | SANDBOX_CAP_SUSPEND,
 	.is_contained = true,
 	.provision = native_provision,
 	.teardown = native_teardown,
 	.halt = native_halt,
+	.suspend = native_suspend,
+	.resume = native_resume,
 	.status = native_status,
 	.watch = native_watch,
 	.exec = native_exec,

@@ -29,6 +29,7 @@ static const char *const record_groups[CGROUP_KINDS] = {
 	[CGROUP_PIDS] = "cgroup-pids",
 	[CGROUP_MEMORY] = "cgroup-memory",
 	[CGROUP_CPU] = "cgroup-cpu",
+	[CGROUP_FREEZER] = "cgroup-freezer",
 };
 
 static int

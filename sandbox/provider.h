@@ -21,7 +21,7 @@ struct event_base;
 #define SANDBOX_PATH_MAX      1024
 #define SANDBOX_IMAGE_MAX     256
 #define SANDBOX_ADDRESS_MAX   256
-#define SANDBOX_CGROUPS_MAX   4
+#define SANDBOX_CGROUPS_MAX   5
 #define SANDBOX_MISSING_MAX   128
 #define SANDBOX_CPU_MAX       100000 /* percent of one processor */
 #define SANDBOX_TMP_BYTES     (512ULL << 20)

@@ -40,6 +40,7 @@ struct keeper {
 	bool is_reported; /* FRAME_EXITED was offered to a manager */
 	bool is_released; /* FRAME_BYE came: the manager knows the end */
 	bool had_viewer;  /* a bound session had its one viewer */
+	bool is_asleep;   /* the sandbox is suspended: keys are told */
 	bool is_failed;   /* the child could not be started */
 	bool is_saved;    /* its end stands in the lock file */
 	enum wire_session_state state;

@@ -246,6 +246,15 @@ manager_frames_who(struct manager_link *m, struct frame *f)
 }
 
 static int
+manager_frames_sleep(struct manager_link *m, struct frame *f)
+{
+	if (f->len || f->arg > 1)
+		return -EPROTO;
+	m->k->is_asleep = f->arg == 1;
+	return 0;
+}
+
+static int
 manager_frames_bye(struct manager_link *m, struct frame *f)
 {
 	if (f->len)
@@ -272,6 +281,7 @@ static const struct {
 	{ FRAME_BYE, manager_frames_bye },
 	{ FRAME_SCREEN, manager_frames_screen },
 	{ FRAME_WHO, manager_frames_who },
+	{ FRAME_SLEEP, manager_frames_sleep },
 };
 
 int

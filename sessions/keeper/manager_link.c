@@ -165,6 +165,14 @@ manager_link_stats_changed(struct manager_link *m)
 		event_add(m->stats_ev, &tv);
 }
 
+void
+manager_link_typed(struct manager_link *m)
+{
+	if (m->k->is_asleep)
+		manager_link_send(m, FRAME_TYPED, 0, 0, NULL);
+	m->k->is_asleep = false;
+}
+
 static void
 manager_link_send_left(struct manager_link *m, const struct wire_left *left)
 {

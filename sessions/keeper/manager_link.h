@@ -54,6 +54,9 @@ void manager_link_left(struct manager_link *m, const struct wire_left *left);
 /* FRAME_VIEWER_STATS now, whether the manager knows it or not. */
 void manager_link_tell_viewers(struct manager_link *m);
 
+/* Somebody typed: told once if the sandbox sleeps. */
+void manager_link_typed(struct manager_link *m);
+
 /* Figures changed, those of viewers too: FRAME_STATS within a second. */
 void manager_link_stats_changed(struct manager_link *m);
 

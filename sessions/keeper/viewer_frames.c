@@ -73,10 +73,10 @@ viewer_frames_init(struct viewer *v)
 
 /* A window that comes to the front says so by itself, nobody typed. */
 static bool
-viewer_frames_is_focus(const struct frame *f)
+viewer_frames_is_focus(const uint8_t *p, size_t n)
 {
-	return f->len == 3 && (memcmp(f->data, "\033[I", 3) == 0 ||
-				  memcmp(f->data, "\033[O", 3) == 0);
+	return n == 3 &&
+	       (memcmp(p, "\033[I", 3) == 0 || memcmp(p, "\033[O", 3) == 0);
 }
 
 /* N bytes of what V typed are not for the program, or may not go there. */
@@ -98,6 +98,8 @@ viewer_frames_type(struct viewer *v, const uint8_t *p, size_t n)
 		return;
 	}
 	v->bytes_in += n;
+	if (n && !viewer_frames_is_focus(p, n))
+		manager_link_typed(&k->manager);
 	input_push(&k->input, &v->input, p, n);
 	manager_link_stats_changed(&k->manager);
 }
@@ -114,7 +116,8 @@ viewer_frames_data(struct viewer *v, const struct frame *f)
 		return -EPROTO;
 	v->window -= (uint32_t)f->len;
 	v->n_unnamed += (uint32_t)f->len;
-	if ((v->flags & VIEWER_MAY_TYPE) && !viewer_frames_is_focus(f))
+	if ((v->flags & VIEWER_MAY_TYPE) &&
+	    !viewer_frames_is_focus(f->data, f->len))
 		size_touch(v->k, v);
 	while (at < f->len) {
 		detach_key_step(

@@ -114,6 +114,20 @@ attach_box(struct request *r, void (*go_on)(struct request *r))
 	}
 }
 
+/*
+ * Whoever attaches to S finds its screen in the keeper, which never sleeps; its
+ * sandbox goes on meanwhile, if that is somebody who may type.
+ */
+static void
+attach_wake(const struct request *r, const struct session *s)
+{
+	struct box *b = box_find(r->m, s->sandbox);
+	autofree char *why = xasprintf("attach to %s", s->id);
+
+	if (b && (r->viewer.flags & VIEWER_MAY_TYPE))
+		box_wake(b, &r->who, why);
+}
+
 void
 attach_launch(struct request *r, const struct launch_spec *spec)
 {
@@ -146,6 +160,7 @@ attach_begin(struct request *r)
 
 	if (s) {
 		attach_note_joined(r, s);
+		attach_wake(r, s);
 		request_join(r, s);
 		return;
 	}
@@ -422,6 +437,7 @@ manager_attach_session(struct manager *m, const struct principal *who,
 		r->viewer.flags &= ~(uint32_t)VIEWER_MAY_TYPE;
 	if ((viewer->flags & VIEWER_TERMINAL) && s->name[0])
 		attach_note_joined(r, s);
+	attach_wake(r, s);
 	request_join(r, s);
 	return r;
 }

@@ -45,6 +45,7 @@ box_new(struct manager *m, const char *name)
 	snprintf(b->spec.name, sizeof(b->spec.name), "%s", name);
 	list_init(&b->requests);
 	list_init(&b->measuring);
+	list_init(&b->settling);
 	list_append(&m->boxes, &b->node);
 	return b;
 }
@@ -71,6 +72,9 @@ box_free(struct box *b)
 	while (!list_empty(&b->measuring))
 		request_free(
 		    list_entry(b->measuring.next, struct request, node));
+	while (!list_empty(&b->settling))
+		request_free(
+		    list_entry(b->settling.next, struct request, node));
 	free(b);
 }
 
@@ -413,6 +417,8 @@ box_again(struct box *b, struct request *r, enum manager_code *code_out,
 		return BOX_REFUSED;
 	if (box_is_ready(b))
 		return BOX_READY;
+	if (box_is_asleep(b))
+		return box_rouse(b, r, code_out, e);
 	if (sandbox_template(b->m->conf, b->template, &b->spec, e) < 0)
 		return BOX_REFUSED;
 	return box_begin(b, r, code_out, e);
@@ -562,6 +568,20 @@ box_begin_leaving(struct box *b)
 	box_on_leave(-1, 0, b);
 }
 
+/* R waited for what was done to its sandbox. */
+static void
+box_remove_again(struct request *r)
+{
+	enum manager_code code = MANAGER_FAILED;
+	struct err e = { .code = 0 };
+	enum box_answer answer = box_remove(r, &code, &e);
+
+	if (answer == BOX_REFUSED)
+		request_fail(r, code, "%s", e.msg);
+	else if (answer == BOX_READY)
+		request_fail(r, MANAGER_OK, "%s", "");
+}
+
 enum box_answer
 box_remove(struct request *r, enum manager_code *code_out, struct err *e)
 {
@@ -577,10 +597,16 @@ box_remove(struct request *r, enum manager_code *code_out, struct err *e)
 		b->provider = sandbox_find(b->spec.provider, e);
 	if (!b->provider)
 		return BOX_REFUSED;
+	if (b->job && b->is_sleep_job) {
+		r->go_on = box_remove_again;
+		box_wait(b, r);
+		return BOX_WAITS;
+	}
 	if (b->job && !b->is_leaving) {
 		err_set(e, -EBUSY, "sandbox %s is being made", r->sandbox);
 		return BOX_REFUSED;
 	}
+	r->go_on = NULL;
 	store_audit(r->m->store, "sandbox_rm", r->who.identity,
 	    r->who.remote_addr, b->spec.name, NULL, NULL);
 	b->is_removed = true;
@@ -605,7 +631,8 @@ boxes_halt(struct manager *m)
 		struct box *b = list_entry(pos, struct box, node);
 
 		if (b->provider && b->provider->is_contained && !b->job &&
-		    b->phase == SANDBOX_RUNNING) {
+		    (b->phase == SANDBOX_RUNNING ||
+			b->phase == SANDBOX_SUSPENDED)) {
 			b->is_leaving = true;
 			box_leave(b);
 		}

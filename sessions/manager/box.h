@@ -33,9 +33,14 @@ struct box {
 	struct job *probe; /* beside the other: only looks */
 	struct event *probe_ev;
 	bool is_known;      /* this berthd has looked at it, or made it */
-	bool is_suspending; /* the job is that, and not a resume */
-	bool is_unclear;    /* its engine did not answer the last time */
-	int watch_fd;       /* readable when it is lost, or -1 */
+	bool is_sleep_job;  /* the job suspends or resumes */
+	bool is_suspending; /* the last of those did the first */
+	int sleep_rc;       /* and how it went: 0 or a negative errno */
+	char sleep_why[256];
+	char wake_why[160];   /* it is to wake up behind the job, or "" */
+	struct list settling; /* requests, until nobody is on the way in */
+	bool is_unclear;      /* its engine did not answer the last time */
+	int watch_fd;         /* readable when it is lost, or -1 */
 	struct event *watch_ev, *leave_ev;
 	struct list requests;    /* that wait for it */
 	struct job *measure_job; /* beside the others */
@@ -111,6 +116,27 @@ void box_reap(struct manager *m, const char *name, const char *sid);
 /* `sandbox suspend` and `resume`: R is answered when it is so. */
 enum box_answer box_suspend(struct request *r, bool is_suspend,
     enum manager_code *code_out, struct err *e);
+
+/* True if B is suspended, and can be resumed. */
+bool box_is_asleep(const struct box *b);
+
+/*
+ * Resumes B if it is suspended, or will be; WHO (NULL: berth itself) and WHY go
+ * to the audit trail. Nobody waits for it.
+ */
+void box_wake(struct box *b, const struct principal *who, const char *why);
+
+/*
+ * Suspends B, which is idle; WHY goes to the audit trail. -EBUSY when somebody
+ * works on it, -EOPNOTSUPP, or another negative errno with a sentence.
+ */
+int box_doze(struct box *b, const char *why, struct err *e);
+
+/* The keeper of S, which was taken over, hears it if its sandbox sleeps. */
+void box_tell_keeper(struct session *s);
+
+/* A session of B has begun, or ended: who waited for that goes on. */
+void box_settle(struct box *b);
 
 /* A box that runs, NAME or any, and has to be measured since then, or NULL. */
 struct box *box_unmeasured(

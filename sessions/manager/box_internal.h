@@ -40,6 +40,13 @@ void box_init(struct box *b);
 /* Whatever comes of it is not waited for any more. */
 void box_init_forget(struct box *b);
 
+/*
+ * B is suspended and R wants it to run: waits for that, or is refused because it
+ * did not work.
+ */
+enum box_answer box_rouse(struct box *b, struct request *r,
+    enum manager_code *code_out, struct err *e);
+
 /* R waits for B's job. */
 void box_wait(struct box *b, struct request *r);
 

@@ -149,6 +149,12 @@ box_watch(struct box *b)
 	event_add(b->watch_ev, NULL);
 }
 
+static bool
+box_lives(enum sandbox_phase p)
+{
+	return p == SANDBOX_RUNNING || p == SANDBOX_SUSPENDED;
+}
+
 void
 box_look(struct box *b)
 {
@@ -168,14 +174,16 @@ box_look(struct box *b)
 		box_lose(b, "berthd ended while it was made");
 		return;
 	}
-	if (now == SANDBOX_RUNNING && b->phase != SANDBOX_RUNNING)
+	if (now == SANDBOX_RUNNING && b->phase != now)
 		box_turn(b, now, "sandbox_running", NULL, NULL);
-	else if (now != SANDBOX_RUNNING && b->phase == SANDBOX_RUNNING)
+	else if (now == SANDBOX_SUSPENDED && b->phase != now)
+		box_turn(b, now, "sandbox_suspended", NULL, NULL);
+	else if (!box_lives(now) && box_lives(b->phase))
 		box_lose(b, "it does not run any more");
 	/* Whoever still works on it for a former berthd is waited for. */
-	else if (now != SANDBOX_RUNNING && b->phase == SANDBOX_PENDING)
+	else if (!box_lives(now) && b->phase == SANDBOX_PENDING)
 		box_lose(b, "berthd ended while it was made");
-	if (b->phase == SANDBOX_RUNNING)
+	if (box_lives(b->phase))
 		box_watch(b);
 }
 

@@ -186,6 +186,18 @@ control_attach_verb(struct control_client *cl, const json_t *req)
 	strv_free(run.env);
 }
 
+/* Something for the processes of S, which may be asleep. */
+static void
+control_wake(
+    struct control_client *cl, const struct session *s, const char *what)
+{
+	struct box *b = box_find(cl->c->m, s->sandbox);
+	autofree char *why = xasprintf("%s for %s", what, s->id);
+
+	if (b)
+		box_wake(b, &cl->who, why);
+}
+
 static void
 control_kill(struct control_client *cl, const json_t *req)
 {
@@ -202,6 +214,7 @@ control_kill(struct control_client *cl, const json_t *req)
 		return;
 	store_audit(cl->c->m->store, "kill", cl->who.identity, NULL, s->sandbox,
 	    s->id, name ? name : "stop");
+	control_wake(cl, s, name ? "signal" : "stop");
 	if (name)
 		wire_send(&s->wire, FRAME_KILL, (uint8_t)sig, 0, NULL, 0);
 	else
@@ -254,6 +267,7 @@ control_send_verb(struct control_client *cl, const json_t *req)
 		control_error(cl, MANAGER_USAGE, "data is not base64");
 		return;
 	}
+	control_wake(cl, s, "keys");
 	max = frame_data_max(s->wire.version);
 	for (size_t at = 0; at < n; at += max) {
 		size_t part = n - at < max ? n - at : max;
@@ -275,6 +289,7 @@ control_eof(struct control_client *cl, const json_t *req)
 		    "session %s has a terminal; send it ctrl-d instead", s->id);
 		return;
 	}
+	control_wake(cl, s, "end of input");
 	wire_send(&s->wire, FRAME_INPUT_EOF, 0, 0, NULL, 0);
 	control_ok(cl, NULL);
 }

@@ -177,6 +177,10 @@ manager_fail_all(struct manager *m, const char *why)
 			request_answer(
 			    list_entry(b->requests.next, struct request, node),
 			    MANAGER_FAILED, why, -1);
+		while (!list_empty(&b->settling))
+			request_answer(
+			    list_entry(b->settling.next, struct request, node),
+			    MANAGER_FAILED, why, -1);
 	}
 }
 
@@ -271,6 +275,12 @@ manager_close(
 	struct timeval now = { 0, 0 };
 	struct list *pos, *tmp;
 
+	/* What sleeps hears no signal. */
+	list_for_each (pos, tmp, &m->boxes) {
+		if (kill_all)
+			box_wake(list_entry(pos, struct box, node), NULL,
+			    "berthd ends");
+	}
 	m->is_closing = true;
 	m->closes_all = kill_all;
 	m->close_done = done;

@@ -134,6 +134,16 @@ session_maybe_free(struct session *s)
 		session_free(s);
 }
 
+/* It began, or ended: whoever waits for that in its sandbox hears of it. */
+static void
+session_tell_box(struct session *s)
+{
+	struct box *b = box_find(s->m, s->sandbox);
+
+	if (b)
+		box_settle(b);
+}
+
 void
 session_end(
     struct session *s, const struct store_session_end *end, const char *note)
@@ -166,6 +176,7 @@ session_end(
 		box_reap(s->m, s->sandbox, s->id);
 	request_on_end(s, has_started, note);
 	box_on_session_end(s, end, note);
+	session_tell_box(s);
 }
 
 void
@@ -223,6 +234,7 @@ session_runs(struct session *s, pid_t pid, int64_t started_ms)
 		event_del(s->start_ev);
 	store_session_started(s->m->store, s->id, s->pid, s->started_ms);
 	request_on_started(s);
+	session_tell_box(s);
 }
 
 static int
@@ -439,6 +451,20 @@ session_on_error(struct session *s, const struct frame *f)
 	return 0;
 }
 
+/* Somebody types in a sandbox that sleeps. */
+static int
+session_on_typed(struct session *s, const struct frame *f)
+{
+	struct box *b = box_find(s->m, s->sandbox);
+	autofree char *why = xasprintf("keys in %s", s->id);
+
+	if (f->len)
+		return -EPROTO;
+	if (b)
+		box_wake(b, NULL, why);
+	return 0;
+}
+
 static const struct {
 	uint8_t type;
 	int (*handle)(struct session *s, const struct frame *f);
@@ -455,6 +481,7 @@ static const struct {
 	{ FRAME_TEXT, session_on_text },
 	{ FRAME_VIEWER_STATS, attachment_on_stats },
 	{ FRAME_LOG, transfer_on_log },
+	{ FRAME_TYPED, session_on_typed },
 	{ FRAME_OK, session_on_ok },
 	{ FRAME_ERROR, session_on_error },
 };

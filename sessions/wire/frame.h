@@ -122,6 +122,8 @@ enum frame_type {
 	 * struct wire_entry; descriptor: a pidfd of a process in the sandbox.
 	 * Before LAUNCH, whose process then is started inside
 	 */
+	FRAME_SLEEP,
+	/* 2: arg 1: the sandbox is suspended, tell when keys come; 0: it runs */
 
 	/* Keeper link, keeper to manager. */
 	FRAME_HELLO = 0x60,
@@ -158,6 +160,8 @@ enum frame_type {
 	 * 2: u32 lines that were lost since the last ones, u32 count of str:
 	 * lines of stderr without their LF, see LAUNCH_LOG_STDERR
 	 */
+	FRAME_TYPED,
+	/* 2: nothing: somebody types although it sleeps; once a SLEEP */
 
 	/* Connection link, berth-sshd to manager. */
 	FRAME_AUTH = 0x80,

@@ -65,31 +65,34 @@ groups_are_below_our_own_on_every_layout(void **state)
 		/* v2 alone, in a service. */
 		{ "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
 		    "0::/system.slice/berthd.service\n",
-		    { "/sys/fs/cgroup/system.slice/berthd.service", "", "",
+		    { "/sys/fs/cgroup/system.slice/berthd.service", "", "", "",
 			"" } },
 		/* After berthd moved down, groups stay where they were. */
 		{ "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-		    "0::/a/berth-main\n", { "/sys/fs/cgroup/a", "", "", "" } },
+		    "0::/a/berth-main\n",
+		    { "/sys/fs/cgroup/a", "", "", "", "" } },
 		/* v1 with v2 beside it, some of them at their root. */
-		{ "24 1 0:5 / / rw - ext4 /dev/vda rw\n" V1("pids") V1("memory")
+		{ "24 1 0:5 / / rw - ext4 /dev/vda rw\n" V1("pids") V1(
+		      "memory") V1("freezer")
 			V1("cpu,cpuacct") "41 30 0:32 / /sys/fs/cgroup/unified rw - cgroup2 "
 					  "none rw\n",
-		    "9:name=systemd:/\n8:pids:/\n4:memory:/x/y\n"
+		    "9:name=systemd:/\n8:pids:/\n4:memory:/x/y\n3:freezer:/z\n"
 		    "1:cpu,cpuacct:/\n0::/\n",
 		    { "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids",
 			"/sys/fs/cgroup/memory/x/y",
-			"/sys/fs/cgroup/cpu,cpuacct" } },
+			"/sys/fs/cgroup/cpu,cpuacct",
+			"/sys/fs/cgroup/freezer/z" } },
 		/* In a container that sees its own part only. */
 		{ "30 24 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 c rw\n",
 		    "0::/docker/abc/sub\n",
-		    { "/sys/fs/cgroup/sub", "", "", "" } },
+		    { "/sys/fs/cgroup/sub", "", "", "", "" } },
 		{ "30 24 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 c rw\n",
-		    "0::/docker/abcd\n", { "", "", "", "" } },
+		    "0::/docker/abcd\n", { "", "", "", "", "" } },
 		/* Only whole words name a controller. */
 		{ V1("cpuset") V1("cpuacct"), "3:cpuset:/\n2:cpuacct:/\n",
-		    { "", "", "", "" } },
-		{ "", "", { "", "", "", "" } },
-		{ "nonsense\n- cgroup2\n", "::\n:\n", { "", "", "", "" } },
+		    { "", "", "", "", "" } },
+		{ "", "", { "", "", "", "", "" } },
+		{ "nonsense\n- cgroup2\n", "::\n:\n", { "", "", "", "", "" } },
 	};
 
 	(void)state;
