@@ -45,6 +45,7 @@ static const struct column sessions_info[] = {
 	{ "status", "status", COLUMN_TEXT },
 	{ "exit code", "exit_code", COLUMN_NUMBER },
 	{ "exit signal", "exit_signal", COLUMN_TEXT },
+	{ "reason", "reason", COLUMN_TEXT },
 	{ "pid", "pid", COLUMN_NUMBER },
 	{ "columns", "cols", COLUMN_NUMBER },
 	{ "rows", "rows", COLUMN_NUMBER },

@@ -19,6 +19,7 @@ sandbox_row(sqlite3_stmt *q, struct store_sandbox *out)
 	store_column_text(q, 3, out->state, sizeof(out->state));
 	store_column_text(q, 6, out->template, sizeof(out->template));
 	store_column_text(q, 7, out->detail, sizeof(out->detail));
+	store_column_text(q, 9, out->unenforced, sizeof(out->unenforced));
 }
 
 int
@@ -87,6 +88,17 @@ store_sandbox_state(struct store *s, int64_t id, const char *state,
 	};
 
 	store_queue(s, SANDBOX_STATE, v, ARRAY_LEN(v));
+}
+
+void
+store_sandbox_unenforced(struct store *s, int64_t id, const char *limits)
+{
+	const struct store_value v[] = {
+		store_int(":id", id),
+		store_text(":limits", limits),
+	};
+
+	store_queue(s, SANDBOX_UNENFORCED, v, ARRAY_LEN(v));
 }
 
 void

@@ -73,6 +73,7 @@ store_session_ended(
 		store_int(":exit_code", end->exit_code),
 		store_opt_text(":exit_signal", end->exit_signal),
 		store_int(":exited_ms", end->exited_ms),
+		store_opt_text(":reason", end->reason),
 		store_count(":bytes_out", end->bytes_out),
 		store_count(":bytes_in", end->bytes_in),
 	};
@@ -118,6 +119,7 @@ session_read(sqlite3_stmt *q, struct store_session *out)
 	store_column_text(q, 4, kind, sizeof(kind));
 	store_column_text(q, 7, status, sizeof(status));
 	store_column_text(q, 9, out->exit_signal, sizeof(out->exit_signal));
+	store_column_text(q, 18, out->reason, sizeof(out->reason));
 	out->is_pty = strcmp(kind, "pty") == 0;
 	out->status = session_status(status);
 }

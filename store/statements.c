@@ -4,15 +4,16 @@
  */
 #include "store/statements.h"
 
-#define SESSION_COLUMNS                                                     \
-	"SELECT s.id, s.sandbox_id, b.name, s.name, s.kind, s.argv, s.cwd," \
-	" s.status, s.exit_code, s.exit_signal, s.pid, s.cols, s.rows,"     \
-	" s.created_ms, s.started_ms, s.exited_ms, s.bytes_out, s.bytes_in" \
+#define SESSION_COLUMNS                                                      \
+	"SELECT s.id, s.sandbox_id, b.name, s.name, s.kind, s.argv, s.cwd,"  \
+	" s.status, s.exit_code, s.exit_signal, s.pid, s.cols, s.rows,"      \
+	" s.created_ms, s.started_ms, s.exited_ms, s.bytes_out, s.bytes_in," \
+	" s.reason"                                                          \
 	" FROM session s JOIN sandbox b ON b.id = s.sandbox_id "
 
 #define SANDBOX_COLUMNS                                                 \
 	"SELECT id, name, provider, state, created_ms, last_active_ms," \
-	" template, detail, changed_ms FROM sandbox "
+	" template, detail, changed_ms, unenforced FROM sandbox "
 
 #define SESSION_IS_LIVE "status IN ('creating', 'running')"
 
@@ -52,6 +53,7 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 	    " ON CONFLICT (name) DO UPDATE SET provider = excluded.provider,"
 	    " template = excluded.template, state = excluded.state,"
 	    " created_ms = excluded.created_ms, detail = NULL,"
+	    " unenforced = '',"
 	    " last_active_ms = excluded.last_active_ms,"
 	    " changed_ms = excluded.changed_ms"
 	    " WHERE sandbox.state = 'gone'" },
@@ -63,6 +65,9 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 	    " SET last_active_ms = max(last_active_ms, :now_ms)"
 	    " WHERE id = :id",
 	    .may_drop = true },
+
+	[SANDBOX_UNENFORCED] = { "sandbox_unenforced",
+	    "UPDATE sandbox SET unenforced = :limits WHERE id = :id" },
 
 	[SESSION_INSERT] = { "session_insert",
 	    "INSERT INTO session (id, sandbox_id, name, kind, argv, cwd,"
@@ -84,6 +89,7 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 	[SESSION_ENDED] = { "session_ended",
 	    "UPDATE session SET status = :status, exit_code = :exit_code,"
 	    " exit_signal = :exit_signal, exited_ms = :exited_ms,"
+	    " reason = :reason,"
 	    " bytes_out = max(bytes_out, :bytes_out),"
 	    " bytes_in = max(bytes_in, :bytes_in)"
 	    " WHERE id = :id AND " SESSION_IS_LIVE },

@@ -65,6 +65,7 @@ struct store_sandbox {
 	char template[STORE_NAME_MAX];
 	char state[16];   /* pending, running, suspended, failed, gone */
 	char detail[256]; /* why it failed, which limits are missing; or "" */
+	char unenforced[128]; /* limits that nobody enforces: "memory, cpu" */
 	int64_t created_ms, last_active_ms, changed_ms;
 };
 
@@ -86,6 +87,9 @@ int store_sandbox_insert(struct store *s, struct store_sandbox *io);
 void store_sandbox_state(struct store *s, int64_t id, const char *state,
     const char *detail, int64_t now_ms);
 
+/* Queued: LIMITS ("" for none) are not enforced where the sandbox runs. */
+void store_sandbox_unenforced(struct store *s, int64_t id, const char *limits);
+
 /* Queued. */
 void store_sandbox_touch(struct store *s, int64_t id, int64_t now_ms);
 
@@ -103,6 +107,7 @@ struct store_session {
 	bool has_exit_code;
 	int exit_code;
 	char exit_signal[16]; /* "TERM", or "" */
+	char reason[16];      /* why it ended: "oom", or "" */
 	int64_t pid;
 	unsigned cols, rows;
 	int64_t created_ms, started_ms, exited_ms; /* 0 = NULL */
@@ -133,6 +138,7 @@ struct store_session_end {
 	bool has_exit_code;
 	int exit_code;
 	char exit_signal[16];
+	char reason[16]; /* "oom", "idle", "lifetime", or "" */
 	int64_t exited_ms;
 	uint64_t bytes_out, bytes_in;
 };

@@ -244,8 +244,7 @@ keeper_reap(struct keeper *k)
 		x.value = x.is_signal || x.value ? x.value : KEEPER_ASKED_CODE;
 	if (!k->stop.is_active && x.is_signal && x.value == SIGKILL &&
 	    enter_had_oom(&k->child.enter))
-		snprintf(x.note, sizeof(x.note),
-		    "out of memory: the limit of the sandbox was reached");
+		snprintf(x.note, sizeof(x.note), "%s", WIRE_NOTE_OOM);
 	k->state = STATE_EXITED;
 	k->exited.exit = x;
 	k->exited.exited_ms = (uint64_t)clock_wall_ms();

@@ -152,6 +152,7 @@ box_load(const struct store_sandbox *r, void *arg)
 	snprintf(b->template, sizeof(b->template), "%s",
 	    r->template[0] ? r->template : r->provider);
 	snprintf(b->detail, sizeof(b->detail), "%s", r->detail);
+	snprintf(b->unenforced, sizeof(b->unenforced), "%s", r->unenforced);
 	(void)sandbox_phase_parse(r->state, &b->phase);
 	if (sandbox_template(m->conf, b->template, &b->spec, &e) < 0)
 		log_warn(
@@ -222,6 +223,15 @@ box_missing_note(const char *missing, char *out, size_t size)
 		snprintf(out, size, "limits not enforced here: %s", missing);
 }
 
+void
+box_detail(const struct box *b, char *out, size_t size)
+{
+	if (b->detail[0])
+		snprintf(out, size, "%s", b->detail);
+	else
+		box_missing_note(b->unenforced, out, size);
+}
+
 /* Why, and for somebody who chose nothing: what to choose. */
 static void
 box_failure(const struct box *b, const char *why, char *out, size_t size)
@@ -245,6 +255,8 @@ box_made(struct box *b, const struct sandbox_made *made)
 	b->is_unclear = false;
 	snprintf(b->spec.address, sizeof(b->spec.address), "%s", made->address);
 	b->spec.lacks_sftp_server = made->lacks_sftp_server;
+	snprintf(b->unenforced, sizeof(b->unenforced), "%s", made->missing);
+	store_sandbox_unenforced(b->m->store, b->id, made->missing);
 	box_missing_note(made->missing, note, sizeof(note));
 	box_turn(b, SANDBOX_RUNNING, "sandbox_running", NULL, note);
 	box_watch(b);

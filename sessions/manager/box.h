@@ -26,6 +26,7 @@ struct box {
 	const struct sandbox_provider *provider; /* NULL: not registered */
 	enum sandbox_phase phase;
 	char detail[256];
+	char unenforced[SANDBOX_MISSING_MAX]; /* its limits, "memory, cpu" */
 	bool is_leaving; /* is being removed or halted: nobody gets in */
 	bool is_removed; /* and the workspace goes too */
 	int64_t leave_deadline_ms; /* monotonic: sessions end until then */
@@ -137,6 +138,9 @@ void box_tell_keeper(struct session *s);
 
 /* A session of B has begun, or ended: who waited for that goes on. */
 void box_settle(struct box *b);
+
+/* What there is to say about B: why it failed, what nobody enforces; or "". */
+void box_detail(const struct box *b, char *out, size_t size);
 
 /* A box that runs, NAME or any, and has to be measured since then, or NULL. */
 struct box *box_unmeasured(

@@ -31,6 +31,22 @@ control_put_opt(json_t *o, const char *key, int64_t v)
 	json_object_set_new(o, key, v ? json_integer(v) : json_null());
 }
 
+/* "a, b" as an array. */
+static void
+control_put_words(json_t *o, const char *key, const char *words)
+{
+	json_t *a = json_array();
+
+	while (*words) {
+		size_t n = strcspn(words, ",");
+
+		json_array_append_new(a, json_stringn(words, n));
+		words += n;
+		words += strspn(words, ", ");
+	}
+	json_object_set_new(o, key, a);
+}
+
 static json_t *
 control_session_row(struct manager *m, const struct store_session *r)
 {
@@ -45,6 +61,7 @@ control_session_row(struct manager *m, const struct store_session *r)
 	json_object_set_new(o, "exit_code",
 	    r->has_exit_code ? json_integer(r->exit_code) : json_null());
 	control_put_str(o, "exit_signal", r->exit_signal);
+	control_put_str(o, "reason", r->reason);
 	control_put_opt(o, "pid", live ? live->pid : r->pid);
 	control_put_opt(o, "cols", live ? live->stats.cols : r->cols);
 	control_put_opt(o, "rows", live ? live->stats.rows : r->rows);
@@ -233,10 +250,13 @@ control_sandbox_row(const struct store_sandbox *r, void *arg)
 {
 	struct control_rows_arg *a = arg;
 	const struct box *b = box_find(a->m, r->name);
+	char detail[sizeof(b->detail)];
 	json_t *o;
 
 	if (strcmp(r->state, sandbox_phase_name(SANDBOX_GONE)) == 0)
 		return true;
+	if (b)
+		box_detail(b, detail, sizeof(detail));
 	o = json_object();
 	control_put_str(o, "name", r->name);
 	control_put_str(o, "provider", r->provider);
@@ -245,7 +265,8 @@ control_sandbox_row(const struct store_sandbox *r, void *arg)
 	    b && b->is_leaving ? "removing"
 	    : b                ? sandbox_phase_name(b->phase)
 			       : r->state);
-	control_put_str(o, "detail", b ? b->detail : r->detail);
+	control_put_str(o, "detail", b ? detail : r->detail);
+	control_put_words(o, "unenforced", b ? b->unenforced : r->unenforced);
 	control_put_int(o, "sessions", control_count_sessions(a->m, r->name));
 	control_put_opt(o, "created_ms", r->created_ms);
 	control_put_opt(o, "last_active_ms", r->last_active_ms);
@@ -275,6 +296,7 @@ static json_t *
 control_stats_row(const struct box *b, struct err *e)
 {
 	struct sandbox_metrics m = b->metrics;
+	char detail[sizeof(b->detail)];
 	json_t *o;
 
 	if (!b->provider) {
@@ -302,7 +324,9 @@ control_stats_row(const struct box *b, struct err *e)
 	control_put_count(o, "net_rx_bytes", m.net_rx_bytes);
 	control_put_count(o, "net_tx_bytes", m.net_tx_bytes);
 	control_put_count(o, "oom_kills", m.oom_kills);
-	control_put_str(o, "detail", b->detail);
+	box_detail(b, detail, sizeof(detail));
+	control_put_str(o, "detail", detail);
+	control_put_words(o, "unenforced", b->unenforced);
 	return o;
 }
 

@@ -350,6 +350,8 @@ session_exited(struct session *s, const struct wire_exited *x)
 	if (x->exit.is_signal)
 		snprintf(end.exit_signal, sizeof(end.exit_signal), "%s",
 		    proc_signal_name((int)x->exit.value));
+	if (strcmp(x->exit.note, WIRE_NOTE_OOM) == 0)
+		snprintf(end.reason, sizeof(end.reason), "oom");
 	session_end(s, &end, x->exit.note[0] ? x->exit.note : NULL);
 }
 

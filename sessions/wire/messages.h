@@ -33,6 +33,9 @@ struct wire_size {
 	uint32_t cols, rows, xpixel, ypixel;
 };
 
+/* The note of what was killed because its sandbox has no more memory. */
+#define WIRE_NOTE_OOM "out of memory: the limit of the sandbox was reached"
+
 /* What happened to a process; in FRAME_EXIT, FRAME_EXITED. */
 struct wire_exit {
 	uint8_t is_signal; /* 1: `value` is the signal that killed it */

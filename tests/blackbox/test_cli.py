@@ -12,7 +12,7 @@ from berth import BUILD, end, run, wait_for
 
 SESSION = {
     "id", "sandbox", "name", "kind", "status", "exit_code", "exit_signal",
-    "pid", "cols", "rows", "created_ms", "started_ms", "exited_ms",
+    "reason", "pid", "cols", "rows", "created_ms", "started_ms", "exited_ms",
     "bytes_out", "bytes_in", "attached",
 }
 WHO = {

@@ -508,7 +508,8 @@ def test_memory_is_bounded_and_its_end_says_so_f9(srv, box, as_root):
     done = srv.ssh(box, "exec tail /dev/zero")
     assert done.returncode == 255
     row = srv.row(box)
-    assert (row["status"], row["exit_signal"]) == ("killed", "KILL")
+    assert (row["status"], row["exit_signal"], row["reason"]) == (
+        "killed", "KILL", "oom")
     note = srv.sql("SELECT detail FROM audit WHERE event = 'session_end' AND"
                    f" session_id = '{row['id']}'")[0]["detail"]
     assert note.startswith("out of memory")
@@ -798,6 +799,9 @@ def test_an_ordinary_user_has_sandboxes_too(fresh, box, as_root):
     create(srv, f"{box}-s", "small")
     row = [r for r in srv.json("sandbox", "ls") if r["name"] == f"{box}-s"][0]
     assert row["detail"] == "limits not enforced here: memory"
+    assert row["unenforced"] == ["memory"]
+    assert [r["unenforced"] for r in srv.json("sandbox", "stats")
+            if r["name"] == f"{box}-s"] == [["memory"]]
     n, why = inside(srv, f"{box}-s", FORKS)
     assert why == "EAGAIN" and n < 40
     if os.uname().machine == "x86_64":

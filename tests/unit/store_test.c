@@ -10,10 +10,10 @@ static void
 schema_has_the_promised_columns(void **state)
 {
 	static const char *const queries[] = {
-		"SELECT id, name, provider, state, created_ms, last_active_ms "
-		"FROM sandbox",
+		"SELECT id, name, provider, state, created_ms, last_active_ms, "
+		"unenforced FROM sandbox",
 		"SELECT id, sandbox_id, name, kind, argv, cwd, status, "
-		"exit_code, exit_signal, pid, cols, rows, created_ms, "
+		"exit_code, exit_signal, reason, pid, cols, rows, created_ms, "
 		"started_ms, exited_ms, bytes_out, bytes_in FROM session",
 		"SELECT id, session_id, identity, key_fingerprint, role, "
 		"remote_addr, client_version, attached_ms, detached_ms, "
@@ -203,9 +203,11 @@ sandbox_name_is_unique_and_found(void **state)
 	assert_int_equal(store_sandbox_insert(f->store, &b), -EEXIST);
 	store_sandbox_touch(f->store, f->box, 500);
 	store_sandbox_touch(f->store, f->box, 400);
+	store_sandbox_unenforced(f->store, f->box, "memory, cpu");
 	assert_int_equal(store_sandbox_get(f->store, "box", &got), 0);
 	assert_int_equal(got.id, f->box);
 	assert_int_equal(got.last_active_ms, 500);
+	assert_string_equal(got.unenforced, "memory, cpu");
 	assert_string_equal(got.provider, "local");
 	assert_int_equal(store_sandbox_get(f->store, "Box", &got), -ENOENT);
 }
@@ -285,9 +287,10 @@ every_end_is_stored_and_read_back(void **state)
 	struct fixture *f = *state;
 
 	for (unsigned i = 0; i < ARRAY_LEN(ends); i++) {
-		struct store_session_end end = {
-			.status = ends[i], .exit_signal = "TERM", .exited_ms = 3
-		};
+		struct store_session_end end = { .status = ends[i],
+			.exit_signal = "TERM",
+			.reason = "idle",
+			.exited_ms = 3 };
 		struct store_session r;
 		char id[STORE_ID_MAX];
 
@@ -298,6 +301,7 @@ every_end_is_stored_and_read_back(void **state)
 		assert_int_equal(r.status, ends[i]);
 		assert_false(r.has_exit_code);
 		assert_string_equal(r.exit_signal, "TERM");
+		assert_string_equal(r.reason, "idle");
 		store_session_release(&r);
 	}
 }
