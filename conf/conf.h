@@ -98,7 +98,9 @@ struct conf_template {
 	uint64_t init_timeout_ms;
 	bool sftp, forward;       /* may be done with it */
 	uint64_t workspace_bytes; /* 0: no limit */
-	unsigned given;           /* bits of keys, for the loader */
+	uint64_t idle_suspend_ms, idle_teardown_ms, lifetime_ms; /* 0: never */
+	bool viewers_wake; /* who only watches wakes it and keeps it awake */
+	unsigned given;    /* bits of keys, for the loader */
 };
 
 #define CONF_PROVIDERS_MAX     16

@@ -19,6 +19,7 @@
 #define TEMPLATE_INIT_MS  60000
 #define TEMPLATE_ENV_MAX  64
 #define TEMPLATE_TEXT_MAX 4096
+#define TEMPLATE_LIFE_MAX (10ULL * 366 * 24 * 3600 * 1000)
 #define TEMPLATE_MEM_MIN  (4ULL << 20)
 #define TEMPLATE_MEM_MAX  (1ULL << 50)
 
@@ -73,6 +74,21 @@ static const struct option template_table[] = {
 { "template", "forward", OPTION_BOOL, FIELD(forward), 0, 0,
 	"yes", NULL, "no, yes",
 	"Ports may be forwarded into a sandbox and out of it." },
+{ "template", "idle_suspend", OPTION_TIME, FIELD(idle_suspend_ms), 0,
+	TEMPLATE_LIFE_MAX, "0", NULL, "time",
+	"Suspended when nobody was attached and no command, file transfer or "
+	"forwarded connection was open for so long, 0 for never." },
+{ "template", "idle_teardown", OPTION_TIME, FIELD(idle_teardown_ms), 0,
+	TEMPLATE_LIFE_MAX, "0", NULL, "time",
+	"Removed, with its files, when it was idle for so long, suspended or "
+	"not, 0 for never. A restart of berthd counts as use." },
+{ "template", "lifetime", OPTION_TIME, FIELD(lifetime_ms), 0,
+	TEMPLATE_LIFE_MAX, "0", NULL, "time",
+	"Removed, with its files, so long after it was made, whoever is "
+	"there, 0 for never." },
+{ "template", "viewers_wake", OPTION_BOOL, FIELD(viewers_wake), 0, 0,
+	"no", NULL, "no, yes",
+	"Who only watches wakes a suspended one and keeps it from being idle." },
 };
 /* clang-format on */
 
@@ -355,6 +371,10 @@ template_settle(const struct conf *c, struct conf_template *t, struct err *e)
 		free(t->provider);
 		t->provider = xstrdup(t->name);
 	}
+	if (t->idle_suspend_ms && strcmp(t->provider, "local") == 0)
+		return err_set(e, -EINVAL,
+		    "template %s.idle_suspend: provider local cannot suspend",
+		    t->name);
 	if (strcmp(t->provider, "native") == 0 ||
 	    strcmp(t->provider, "local") == 0 ||
 	    conf_provider_find(c, t->provider))

@@ -242,7 +242,7 @@ adopt_on_hello(struct session *s, const struct wire_hello *h)
 	}
 	if (s->wants_stop)
 		session_stop(s);
-	box_tell_keeper(s);
+	box_adopted(s);
 	request_on_ready(s);
 	return 0;
 }

@@ -116,7 +116,8 @@ attach_box(struct request *r, void (*go_on)(struct request *r))
 
 /*
  * Whoever attaches to S finds its screen in the keeper, which never sleeps; its
- * sandbox goes on meanwhile, if that is somebody who may type.
+ * sandbox goes on meanwhile, if that is somebody who may type or its template
+ * says that watchers count.
  */
 static void
 attach_wake(const struct request *r, const struct session *s)
@@ -124,7 +125,11 @@ attach_wake(const struct request *r, const struct session *s)
 	struct box *b = box_find(r->m, s->sandbox);
 	autofree char *why = xasprintf("attach to %s", s->id);
 
-	if (b && (r->viewer.flags & VIEWER_MAY_TYPE))
+	if (!b)
+		return;
+	if ((r->viewer.flags & VIEWER_MAY_TYPE) ||
+	    (b->life.rules.viewers_wake &&
+		!(r->viewer.flags & VIEWER_RAW_TAIL)))
 		box_wake(b, &r->who, why);
 }
 

@@ -71,6 +71,8 @@ attachment_restore(struct session *s, uint64_t id, const char *label)
 		    a.client_version, sizeof(a.client_version), "%s", version);
 		a.attached_ms = ms;
 		store_attachment_restore(s->m->store, &a);
+		attachment_began(s, a.id, &(struct wire_size){ 0 },
+		    strcmp(role, role_name(ROLE_VIEWER)) == 0);
 	}
 	json_decref(o);
 }
@@ -94,18 +96,24 @@ attachment_known(const struct session *s, int64_t id)
 }
 
 void
-attachment_began(struct session *s, int64_t id, const struct wire_size *size)
+attachment_began(struct session *s, int64_t id, const struct wire_size *size,
+    bool is_watcher)
 {
 	struct session_viewer *v = attachment_find(s, id);
+	struct box *b = box_find(s->m, s->sandbox);
 
 	/* The keeper may have told more already. */
-	if (v)
-		return;
-	s->viewers =
-	    xrealloc(s->viewers, (s->n_viewers + 1) * sizeof(*s->viewers));
-	s->viewers[s->n_viewers++] = (struct session_viewer){
-		.attachment = id, .cols = size->cols, .rows = size->rows
-	};
+	if (!v) {
+		s->viewers = xrealloc(
+		    s->viewers, (s->n_viewers + 1) * sizeof(*s->viewers));
+		v = &s->viewers[s->n_viewers++];
+		*v = (struct session_viewer){
+			.attachment = id, .cols = size->cols, .rows = size->rows
+		};
+	}
+	v->is_watcher = is_watcher;
+	if (b)
+		box_life_changed(b);
 }
 
 void
@@ -116,34 +124,6 @@ attachment_gone(struct session *s, int64_t id)
 	if (v)
 		*v = s->viewers[--s->n_viewers];
 }
-
-int
-attachment_on_stats(struct session *s, const struct frame *f)
-{
-	struct reader r = reader_over(f->data, f->len);
-	uint32_t n = reader_u32(&r);
-	struct session_viewer *viewers;
-
-	if (n > f->len / 20)
-		return -EPROTO;
-	viewers = xcalloc(n + 1, sizeof(*viewers));
-	for (uint32_t i = 0; i < n; i++) {
-		viewers[i].attachment = (int64_t)reader_u64(&r);
-		viewers[i].cols = reader_u32(&r);
-		viewers[i].rows = reader_u32(&r);
-		viewers[i].resyncs = reader_u32(&r);
-	}
-	if (!reader_done(&r)) {
-		free(viewers);
-		return -EPROTO;
-	}
-	free(s->viewers);
-	s->viewers = viewers;
-	s->n_viewers = n;
-	return 0;
-}
-
-/* ---- kick ----------------------------------------------------------------- */
 
 struct attachment_search {
 	int64_t id;
@@ -160,6 +140,64 @@ attachment_search_row(const struct store_attachment *a, void *arg)
 	return search->found.id == 0;
 }
 
+/* True if ID may not type. Of whom a former berthd let in, the row says so. */
+static bool
+attachment_is_watcher(const struct session *s, int64_t id)
+{
+	struct attachment_search search = { .id = id };
+	const struct session_viewer *v = attachment_find(s, id);
+
+	if (v)
+		return v->is_watcher;
+	store_attachment_each_open(s->m->store, attachment_search_row, &search);
+	return strcmp(search.found.role, role_name(ROLE_VIEWER)) == 0;
+}
+
+int
+attachment_on_stats(struct session *s, const struct frame *f)
+{
+	struct reader r = reader_over(f->data, f->len);
+	uint32_t n = reader_u32(&r);
+	struct session_viewer *viewers;
+	struct box *b;
+
+	if (n > f->len / 20)
+		return -EPROTO;
+	viewers = xcalloc(n + 1, sizeof(*viewers));
+	for (uint32_t i = 0; i < n; i++) {
+		viewers[i].attachment = (int64_t)reader_u64(&r);
+		viewers[i].cols = reader_u32(&r);
+		viewers[i].rows = reader_u32(&r);
+		viewers[i].resyncs = reader_u32(&r);
+		viewers[i].is_watcher =
+		    attachment_is_watcher(s, viewers[i].attachment);
+	}
+	if (!reader_done(&r)) {
+		free(viewers);
+		return -EPROTO;
+	}
+	free(s->viewers);
+	s->viewers = viewers;
+	s->n_viewers = n;
+	b = box_find(s->m, s->sandbox);
+	if (b)
+		box_life_changed(b);
+	return 0;
+}
+
+/* ---- kick ----------------------------------------------------------------- */
+
+void
+attachment_drop(struct session *s, int64_t id, const char *why)
+{
+	struct buf b = { 0 };
+
+	buf_put_u64(&b, (uint64_t)id);
+	buf_put_str(&b, why);
+	wire_send_buf(&s->wire, FRAME_DROP, 0, 0, &b);
+	buf_release(&b);
+}
+
 enum manager_code
 manager_kick(
     struct manager *m, const struct principal *who, int64_t id, struct err *e)
@@ -168,7 +206,6 @@ manager_kick(
 	const struct store_attachment *a = &search.found;
 	autofree char *detail = NULL;
 	struct session *s = NULL;
-	struct buf b = { 0 };
 
 	store_attachment_each_open(m->store, attachment_search_row, &search);
 	if (a->id)
@@ -183,10 +220,7 @@ manager_kick(
 		    s->id);
 		return MANAGER_FAILED;
 	}
-	buf_put_u64(&b, (uint64_t)id);
-	buf_put_str(&b, "an administrator ended this attachment");
-	wire_send_buf(&s->wire, FRAME_DROP, 0, 0, &b);
-	buf_release(&b);
+	attachment_drop(s, id, "an administrator ended this attachment");
 	detail = xasprintf("attachment %" PRId64 " of %s", id, a->identity);
 	log_info("kick", "sid", s->id, "identity", a->identity, "by",
 	    who->identity, NULL);

@@ -7,6 +7,7 @@
 #ifndef SESSIONS_MANAGER_ATTACHMENT_H
 #define SESSIONS_MANAGER_ATTACHMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct frame;
@@ -28,9 +29,12 @@ void attachment_restore(struct session *s, uint64_t id, const char *label);
 const struct session_viewer *attachment_known(
     const struct session *s, int64_t id);
 
-/* ID was attached just now with a terminal of SIZE. */
-void attachment_began(
-    struct session *s, int64_t id, const struct wire_size *size);
+/* ID was attached just now with a terminal of SIZE; a watcher may not type. */
+void attachment_began(struct session *s, int64_t id,
+    const struct wire_size *size, bool is_watcher);
+
+/* The client of ID hears WHY and is let go, by the keeper of S. */
+void attachment_drop(struct session *s, int64_t id, const char *why);
 
 /* ID left. */
 void attachment_gone(struct session *s, int64_t id);

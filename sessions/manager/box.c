@@ -58,6 +58,8 @@ box_free(struct box *b)
 	box_init_forget(b);
 	if (b->leave_ev)
 		event_free(b->leave_ev);
+	if (b->life_ev)
+		event_free(b->life_ev);
 	if (b->job)
 		job_forget(b->job);
 	if (b->probe)
@@ -98,6 +100,10 @@ box_turn(struct box *b, enum sandbox_phase phase, const char *event,
 	else
 		log_info(event, "sandbox", b->spec.name, "provider",
 		    b->spec.provider, "note", text, NULL);
+	if (phase == SANDBOX_RUNNING)
+		box_life_woken(b);
+	else
+		box_life_changed(b);
 }
 
 struct job *
@@ -163,6 +169,7 @@ box_load(const struct store_sandbox *r, void *arg)
 	if (!b->provider)
 		log_err(
 		    "sandbox_provider", "sandbox", r->name, "why", e.msg, NULL);
+	box_life_begin(b, r->created_ms);
 	return true;
 }
 
@@ -213,6 +220,7 @@ void
 box_answer_all(struct box *b, enum manager_code code, const char *why)
 {
 	box_answer_list(&b->requests, code, why);
+	box_life_changed(b);
 }
 
 static void
@@ -325,6 +333,7 @@ box_wait(struct box *b, struct request *r)
 	list_remove(&r->node);
 	list_append(&b->requests, &r->node);
 	request_wait_box(r, b->is_initialising ? (int)b->init_ms : 0);
+	box_life_changed(b);
 }
 
 /* Has the provider make B, which is not there. */
@@ -392,6 +401,7 @@ box_make(struct request *r, const char *template, struct err *e)
 		return NULL;
 	}
 	b->id = row.id;
+	box_life_begin(b, row.created_ms);
 	store_audit(m->store, "sandbox_create", r->who.identity,
 	    r->who.remote_addr, b->spec.name, NULL, template);
 	return b;
@@ -515,6 +525,7 @@ box_on_gone(const struct task_report *r, void *arg)
 	if (r->code < 0) {
 		/* What comes next, its halt at berthd's end, keeps its files. */
 		b->is_removed = false;
+		b->reason[0] = '\0';
 		snprintf(why, sizeof(why), "cannot remove sandbox %s: %s",
 		    b->spec.name, r->line);
 		box_turn(b, SANDBOX_FAILED, "sandbox_failed", NULL, r->line);
@@ -561,15 +572,20 @@ box_on_leave(evutil_socket_t fd, short what, void *arg)
 		box_leave(b);
 }
 
-/* Sessions first where nobody else ends their processes. */
-static void
+/*
+ * Sessions first where nobody else ends their processes; and where nobody asked
+ * for it, so that they hear a signal and may write down what they have.
+ */
+void
 box_begin_leaving(struct box *b)
 {
 	int64_t grace_ms = (int64_t)b->m->conf->session.stop_grace_ms;
 
 	b->is_leaving = true;
 	b->leave_deadline_ms = clock_mono_ms() + grace_ms + BOX_MARGIN_MS;
-	if (b->provider->is_contained || !box_has_sessions(b, true)) {
+	if ((b->provider->is_contained &&
+		(!b->reason[0] || b->phase == SANDBOX_SUSPENDED)) ||
+	    !box_has_sessions(b, true)) {
 		box_leave(b);
 		return;
 	}

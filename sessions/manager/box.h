@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "sandbox/provider.h"
+#include "sessions/manager/life.h"
 #include "sessions/manager/manager.h"
 #include "store/store.h"
 
@@ -52,10 +53,18 @@ struct box {
 	struct event *init_ev;
 	uint64_t init_ms;         /* its limit, while it runs */
 	struct sandbox_made made; /* what came of the job before it */
+	struct life life;
+	struct event *life_ev;
+	int64_t life_pause_ms; /* monotonic: nothing is done before, or 0 */
+	unsigned n_held;       /* forwarded connections */
+	char reason[16];       /* of what ends with it, or "" */
 	struct sandbox_metrics metrics;
 	bool has_metrics;
 	int64_t measured_ms; /* monotonic; whether it went well or not */
 };
+
+/* After the configuration was read again. */
+void boxes_reconfigure(struct manager *m);
 
 /* Boxes of all rows that are not gone; what ran is looked at. */
 void boxes_load(struct manager *m);
@@ -133,8 +142,14 @@ void box_wake(struct box *b, const struct principal *who, const char *why);
  */
 int box_doze(struct box *b, const char *why, struct err *e);
 
-/* The keeper of S, which was taken over, hears it if its sandbox sleeps. */
-void box_tell_keeper(struct session *s);
+/* Somebody came, left, or works on B: what is due is reckoned anew. */
+void box_life_changed(struct box *b);
+
+/* B was made or woken: what was idle before that does not count. */
+void box_life_woken(struct box *b);
+
+/* The keeper of S was taken over: it hears whether its sandbox sleeps. */
+void box_adopted(struct session *s);
 
 /* A session of B has begun, or ended: who waited for that goes on. */
 void box_settle(struct box *b);

@@ -47,6 +47,16 @@ void box_init_forget(struct box *b);
 enum box_answer box_rouse(struct box *b, struct request *r,
     enum manager_code *code_out, struct err *e);
 
+/*
+ * The life of B, made at CREATED_MS (wall), begins or goes on; and its rules are
+ * read again.
+ */
+void box_life_begin(struct box *b, int64_t created_ms);
+void box_life_load(struct box *b);
+
+/* Ends B's sessions, and then halts or removes it. */
+void box_begin_leaving(struct box *b);
+
 /* R waits for B's job. */
 void box_wait(struct box *b, struct request *r);
 

@@ -35,12 +35,15 @@ sleep_tell(struct session *s, bool is_asleep)
 }
 
 void
-box_tell_keeper(struct session *s)
+box_adopted(struct session *s)
 {
-	const struct box *b = box_find(s->m, s->sandbox);
+	struct box *b = box_find(s->m, s->sandbox);
 
-	if (b && box_is_asleep(b))
+	if (!b)
+		return;
+	if (box_is_asleep(b))
 		sleep_tell(s, true);
+	box_life_changed(b);
 }
 
 /* Their keepers tell of keys from now on, or not any more. */
@@ -78,6 +81,7 @@ box_settle(struct box *b)
 {
 	if (!sleep_is_entered(b))
 		box_answer_list(&b->settling, MANAGER_OK, "");
+	box_life_changed(b);
 }
 
 /* ---- the job --------------------------------------------------------------- */
@@ -239,11 +243,12 @@ sleep_resume_again(struct request *r)
 
 /* R waits in LIST and is looked at again. */
 static enum box_answer
-sleep_wait(struct request *r, struct list *list)
+sleep_wait(struct box *b, struct request *r, struct list *list)
 {
 	list_remove(&r->node);
 	list_append(list, &r->node);
-	request_wait_box(r);
+	request_wait_box(r, 0);
+	box_life_changed(b);
 	return BOX_WAITS;
 }
 
@@ -272,7 +277,7 @@ box_suspend(struct request *r, bool is_suspend, enum manager_code *code_out,
 	if (b->job) {
 		/* The outcome of the same is the outcome for R. */
 		r->has_roused = b->is_suspending == is_suspend;
-		return sleep_wait(r, &b->requests);
+		return sleep_wait(b, r, &b->requests);
 	}
 	if (box_is_asleep(b) == is_suspend &&
 	    (b->phase == to || b->phase == SANDBOX_RUNNING)) {
@@ -285,10 +290,10 @@ box_suspend(struct request *r, bool is_suspend, enum manager_code *code_out,
 		return BOX_REFUSED;
 	}
 	if (is_suspend && sleep_is_entered(b))
-		return sleep_wait(r, &b->settling);
+		return sleep_wait(b, r, &b->settling);
 	*code_out = MANAGER_FAILED;
 	if (sleep_start(b, is_suspend, &r->who, NULL, e) < 0)
 		return BOX_REFUSED;
 	r->has_roused = true;
-	return sleep_wait(r, &b->requests);
+	return sleep_wait(b, r, &b->requests);
 }

@@ -155,8 +155,8 @@ handover_resume(struct session *s)
 		/* What viewers are like was not handed over. */
 		if (s->wire.version >= 2)
 			wire_send(&s->wire, FRAME_WHO, 0, 0, NULL, 0);
-		box_tell_keeper(s);
 		s->n_attached = (unsigned)o->n_attached;
+		box_adopted(s);
 		if (o->started_ms)
 			s->started_ms = (int64_t)o->started_ms;
 	}

@@ -188,6 +188,7 @@ void
 manager_reconfigure(struct manager *m, const struct conf *conf)
 {
 	m->conf = conf;
+	boxes_reconfigure(m);
 }
 
 struct session *

@@ -254,6 +254,13 @@ struct sandbox_call *manager_listen(struct manager *m,
     const struct principal *who, const char *name,
     const struct sandbox_socket *s, sandbox_socket_fn fn, void *arg);
 
+/*
+ * A connection into the sandbox NAME is open, and is not any more: until then it
+ * is not idle. One that is new wakes it.
+ */
+void manager_sandbox_hold(struct manager *m, const char *name, bool is_new);
+void manager_sandbox_release(struct manager *m, const char *name);
+
 /* Forgets the request: its function is not called any more. NULL is fine. */
 void manager_cancel(struct request *r);
 

@@ -91,8 +91,15 @@ request_free_spec(struct manager_new_session *spec)
 void
 request_free(struct request *r)
 {
+	struct box *b = r->state == REQUEST_BOX && r->sandbox[0]
+			    ? box_find(r->m, r->sandbox)
+			    : NULL;
+
 	r->m->n_requests--;
 	list_remove(&r->node);
+	/* It waited for that one. */
+	if (b)
+		box_life_changed(b);
 	event_free(r->timer);
 	if (r->client_fd >= 0)
 		close(r->client_fd);
@@ -277,7 +284,8 @@ request_attached(struct request *r)
 	struct session *s = r->s;
 
 	s->n_attached++;
-	attachment_began(s, (int64_t)r->viewer.attachment, &r->viewer.size);
+	attachment_began(s, (int64_t)r->viewer.attachment, &r->viewer.size,
+	    !(r->viewer.flags & VIEWER_MAY_TYPE));
 	log_info("attach", "sid", s->id, "identity", r->who.identity, "addr",
 	    r->who.remote_addr, NULL);
 	store_audit(r->m->store, "attach", r->who.identity, r->who.remote_addr,

@@ -148,12 +148,16 @@ void
 session_end(
     struct session *s, const struct store_session_end *end, const char *note)
 {
+	struct store_session_end last = *end;
 	struct store *store = s->m->store;
 	bool has_started;
 	char code[16];
 
 	if (s->phase == PHASE_ENDED)
 		return;
+	if (!last.reason[0])
+		snprintf(last.reason, sizeof(last.reason), "%s", s->reason);
+	end = &last;
 	snprintf(code, sizeof(code), "%d", end->exit_code);
 	log_info("session_end", "sid", s->id, "sandbox", s->sandbox, "name",
 	    s->name, "status", store_status_name(end->status), "code",
@@ -286,6 +290,7 @@ session_on_viewer_gone(struct session *s, const struct frame *f)
 	if (s->n_attached)
 		s->n_attached--;
 	attachment_gone(s, (int64_t)l.attachment);
+	session_tell_box(s);
 	store_attachment_ended(s->m->store, s->id, (int64_t)l.attachment,
 	    l.left_ms ? (int64_t)l.left_ms : clock_wall_ms(), l.bytes_out,
 	    l.bytes_in, l.resyncs);
@@ -412,6 +417,7 @@ session_on_viewers(struct session *s, const struct frame *f)
 			attachment_restore(s, v.ids[i], label);
 	}
 	s->n_attached = v.n;
+	session_tell_box(s);
 	if (rc == 0)
 		store_attachment_each_open(
 		    s->m->store, session_close_stale, &v);

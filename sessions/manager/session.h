@@ -56,6 +56,7 @@ struct session_viewer {
 	int64_t attachment;
 	uint32_t cols, rows; /* of its terminal, 0 = none */
 	uint32_t resyncs;
+	bool is_watcher; /* may not type */
 };
 
 enum session_phase {
@@ -98,6 +99,7 @@ struct session {
 	size_t n_viewers;
 	struct list requests;
 	char *argv_json, *cwd;
+	char reason[16]; /* why it is to end, for its row; or "" */
 	struct transfer transfer;
 	uint8_t exec_code; /* 126 or 127 if its program could not be run */
 };

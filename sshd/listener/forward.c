@@ -91,9 +91,20 @@ forward_free(struct forward *f)
 		f->call->cancel(f->call);
 		f->c->forwards.n_pending--;
 	}
+	if (f->is_held)
+		manager_sandbox_release(
+		    f->c->server->manager, f->c->grant.name.sandbox);
 	f->c->forwards.n_open--;
 	list_remove(&f->node);
 	free(f);
+}
+
+void
+forward_hold(struct forward *f, bool is_new)
+{
+	f->is_held = true;
+	manager_sandbox_hold(
+	    f->c->server->manager, f->c->grant.name.sandbox, is_new);
 }
 
 bool
@@ -131,6 +142,7 @@ forward_hand_over(struct forward *f, int fd)
 	    &c->wire, FRAME_SOCKET, 0, f->tag, buf_head(&b), buf_len(&b), fd);
 	buf_release(&b);
 	forward_audit(c, "forward", "%s", f->what);
+	forward_hold(f, true);
 }
 
 static void
@@ -323,6 +335,7 @@ forward_load(struct connection *c, struct reader *r)
 		f = forward_new(c, what);
 		f->id = id;
 		f->is_reverse = is_reverse;
+		forward_hold(f, false);
 	}
 	c->forwards.last_id = last;
 	forward_listeners_load(c, r);

@@ -29,6 +29,7 @@ struct forward {
 	uint32_t id;
 	uint16_t tag;
 	bool is_reverse;             /* came in through a listener */
+	bool is_held;                /* the sandbox knows that it is open */
 	char what[FORWARD_WHAT_MAX]; /* "to host:port", "listen host:port" */
 	struct sandbox_call *call;
 };
@@ -36,6 +37,9 @@ struct forward {
 /* A new one in the book of C, with an id of its own; forward_free() ends it. */
 struct forward *forward_new(struct connection *c, const char *what);
 void forward_free(struct forward *f);
+
+/* F is connected, just now if IS_NEW: its sandbox is not idle until F ends. */
+void forward_hold(struct forward *f, bool is_new);
 
 /* True if C has as many as it may have channels. */
 bool forward_is_full(const struct connection *c);

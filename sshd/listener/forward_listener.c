@@ -176,6 +176,7 @@ forward_accepted(
 	int one = 1;
 
 	f->is_reverse = true;
+	forward_hold(f, true);
 	l->n_connections++;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	address_host(from, host);

@@ -275,14 +275,14 @@ def test_kill_of_berthd_in_between_leaves_what_can_be_removed(
         fresh, box, verb):
     srv = fresh(**SERVER)
     start_counter(srv, box)
-    for i in range(3):
+    for i in range(2):
         if verb == "resume" and phase(srv, box) == "running":
             suspend(srv, box)
         child = subprocess.Popen(
             [str(BUILD / "berth"), "--socket", str(srv.socket), "sandbox",
              verb, box], stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
-        time.sleep(0.004 * i)
+        time.sleep(0.006 * i)
         srv.kill()
         child.wait(10)
         srv.start()
@@ -355,3 +355,232 @@ def test_the_freezer_of_v1_does_where_v2_is_not(fresh, box):
     start_counter(srv, f"{box}-2")
     suspend(srv, f"{box}-2")
     assert srv.stop() == 0
+
+
+# ---- life ------------------------------------------------------------------
+
+LIFE = {
+    **SERVER,
+    "session__stop_grace": "500ms",
+    "template sleepy__idle_suspend": "1s",
+    "template watched__idle_suspend": "1s",
+    "template watched__viewers_wake": "yes",
+    "template passing__idle_teardown": "2s",
+    "template short__lifetime": "2500ms",
+    "template both__idle_suspend": "500ms",
+    "template both__idle_teardown": "2500ms",
+}
+
+
+@pytest.fixture(scope="module")
+def living(request):
+    """One server for all templates that have a life."""
+    from conftest import _close, _open
+    server = _open(**LIFE)
+    server.start()
+    yield server
+    _close(server)
+
+
+def create(srv, box, template):
+    srv.berth_ok("sandbox", "create", "--template", template, box)
+
+
+def stays(srv, box, state, seconds=1.3):
+    """In that state all the time, asked without waking anybody."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        assert phase(srv, box) == state
+        time.sleep(0.1)
+
+
+def falls_asleep(srv, box):
+    wait_for(lambda: phase(srv, box) == "suspended", 6)
+
+
+@freezes
+def test_idle_counts_from_the_last_who_left(living, box):
+    create(living, box, "sleepy")
+    start_counter(living, box)
+    falls_asleep(living, box)  # a detached session lets it
+    assert stands_still(living, box)
+    who, why = audit(living, box, "sandbox_suspend")[-1]
+    assert (who, why) == (
+        None, f"sandbox {box} is suspended: it was idle for 1s")
+    term = living.term(f"{box}+count")
+    wait_for(lambda: phase(living, box) == "running", 6)
+    stays(living, box, "running")
+    moves_on(living, box)
+    term.close()
+    falls_asleep(living, box)
+    child = living.spawn(box, "sleep 1.6; echo ran")
+    wait_for(lambda: phase(living, box) == "running", 6)
+    stays(living, box, "running")
+    assert child.communicate(timeout=10)[0] == b"ran\n"
+    falls_asleep(living, box)
+    # Woken by nobody who stays, it gets its time again.
+    living.berth_ok("sandbox", "resume", box)
+    assert phase(living, box) == "running"
+    falls_asleep(living, box)
+    living.berth_ok("sandbox", "rm", box)
+
+
+LISTEN = """
+import socket
+s = socket.create_server(("127.0.0.1", 7000))
+open("ready", "w").close()
+while True:
+    with s.accept()[0] as c:
+        c.sendall(c.recv(1))
+"""
+
+
+@freezes
+def test_a_forwarded_connection_keeps_it_awake(living, box):
+    create(living, box, "sleepy")
+    living.berth_ok("new", "-s", box, "-n", "server", "--", "python3", "-c",
+                    LISTEN)
+    wait_for((living.boxes / box / "ready").exists)
+    local = free_port()
+    tunnel = living.spawn(
+        box, opts=("-N", "-L", f"{local}:127.0.0.1:7000"))
+    falls_asleep(living, box)  # a tunnel that nobody uses is no use
+
+    def connect():
+        with contextlib.suppress(OSError):
+            return socket.create_connection(("127.0.0.1", local), 5)
+
+    with wait_for(connect) as s:
+        s.settimeout(10)
+        wait_for(lambda: phase(living, box) == "running", 6)
+        stays(living, box, "running")
+        s.sendall(b"x")
+        assert s.recv(1) == b"x"
+    falls_asleep(living, box)
+    tunnel.kill()
+    living.berth_ok("sandbox", "rm", box)
+
+
+@freezes
+def test_who_only_watches_counts_where_it_says_so(living, box):
+    key = living.add_key(f"watcher-{box}", 'role="viewer"')
+    for name, counts in (("sleepy", False), ("watched", True)):
+        mine = f"{box}-{name}"
+        create(living, mine, name)
+        living.berth_ok("new", "-s", mine, "--", "sh", "-c",
+                        "echo hello-$((1+1)); exec sleep 60")
+        viewer = living.term(mine, key=key)
+        viewer.expect("hello-2")
+        if not counts:
+            falls_asleep(living, mine)
+        else:
+            stays(living, mine, "running")
+            viewer.close()
+            falls_asleep(living, mine)
+            living.berth_ok("tail", f"{mine}+default")
+            assert phase(living, mine) == "suspended"
+            viewer = living.term(mine, key=key)
+            viewer.expect("hello-2")
+            wait_for(lambda: phase(living, mine) == "running", 6)
+        viewer.close()
+        living.berth_ok("sandbox", "rm", mine)
+
+
+def ended_by(srv, box, reason, sentence):
+    """All that is left of a box tells why it went."""
+    def over():
+        rows = srv.sessions(box, True)
+        return all(r["exited_ms"] for r in rows) and rows
+
+    rows = wait_for(over, 5)
+    assert {r["reason"] for r in rows} == {reason}
+    assert audit(srv, box, "sandbox_expired") == [(None, sentence)]
+    assert len(audit(srv, box, "sandbox_remove")) == 1
+    assert not (srv.boxes / box).exists()
+    for r in rows:
+        if r["kind"] == "pty":
+            assert srv.recording(box)["state"] == "complete"
+        assert not srv.sql("SELECT 1 FROM attachment WHERE detached_ms IS "
+                           f"NULL AND session_id = '{r['id']}'")
+
+
+@freezes
+def test_an_idle_one_is_removed_and_says_so(living, box):
+    key = living.add_key(f"watcher-{box}", 'role="viewer"')
+    create(living, box, "passing")
+    living.berth_ok("new", "-s", box, "--", "sh", "-c",
+                    "echo hello-$((1+1)); exec sleep 60")
+    viewer = living.term(box, key=key)
+    viewer.expect("hello-2")
+    sentence = f"sandbox {box} is removed: it was idle for 2s"
+    viewer.expect(re.escape(sentence), 10)
+    assert viewer.wait() != 0
+    wait_for(lambda: phase(living, box) is None, 10)
+    ended_by(living, box, "idle", sentence)
+
+
+@freezes
+def test_a_sleeper_is_removed_in_time_too(living, box):
+    create(living, box, "both")
+    living.berth_ok("new", "-s", box, "--", "sleep", "60")
+    falls_asleep(living, box)
+    wait_for(lambda: phase(living, box) is None, 8)
+    ended_by(living, box, "idle",
+             f"sandbox {box} is removed: it was idle for 2500ms")
+
+
+def test_a_lifetime_is_over_whoever_is_there_b11(living, box):
+    before = time.monotonic()
+    create(living, box, "short")
+    term = living.term(box).ready()
+    child = living.spawn(box, "echo begun; sleep 60")
+    assert child.stdout.readline() == b"begun\n"
+    sentence = f"sandbox {box} is removed: its lifetime of 2500ms is over"
+    term.expect(re.escape(sentence), 10)
+    assert term.wait() != 0
+    err = child.communicate(timeout=10)[1].decode()
+    assert child.returncode != 0 and sentence in err, err
+    wait_for(lambda: phase(living, box) is None, 10)
+    assert 2.4 < time.monotonic() - before < 8
+    ended_by(living, box, "lifetime", sentence)
+    # The name is free again, and the next one is as young.
+    assert living.out(box, "ls") == ""
+
+
+def test_a_lifetime_goes_on_without_berthd(fresh, box):
+    srv = fresh(**LIFE)
+    create(srv, box, "short")
+    srv.berth_ok("new", "-s", box, "--", "sleep", "60")
+    srv.berth_ok("sandbox", "create", f"{box}-other")
+    srv.kill()
+    time.sleep(2.5)
+    srv.start()
+    wait_for(lambda: phase(srv, box) is None, 10)
+    assert srv.row(box)["reason"] == "lifetime"
+    assert phase(srv, f"{box}-other") == "running"
+
+
+def test_reading_the_configuration_again_changes_a_life(fresh, box):
+    srv = fresh(**LIFE)
+    create(srv, box, "passing")
+    srv.options["template passing.idle_teardown"] = "0"
+    srv.options["template late.lifetime"] = "1h"
+    srv.write_conf()
+    srv.proc.send_signal(signal.SIGHUP)
+    create(srv, f"{box}-late", "late")
+    time.sleep(2.2)
+    if phase(srv, box) is None:
+        pytest.fail("the former rule was followed")
+    srv.options["template late.lifetime"] = "1s"
+    srv.write_conf()
+    srv.proc.send_signal(signal.SIGHUP)
+    wait_for(lambda: phase(srv, f"{box}-late") is None, 8)
+
+
+def test_a_template_that_cannot_suspend_is_refused(fresh):
+    srv = fresh(start=False, **{"template x__provider": "local",
+                                "template x__idle_suspend": "1h"})
+    done = run([BUILD / "berthd", "-t", "-c", srv.conf])
+    assert done.returncode != 0
+    assert b"template x.idle_suspend: provider local cannot suspend" in (
+        done.stderr)

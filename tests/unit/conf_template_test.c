@@ -30,7 +30,8 @@ templates_are_read_shown_and_found(void **state)
 	static const char text[] =
 	    "[access]\ndefault_template = small\n"
 	    "[template small]\nmemory = 64M\ncpu = 50\npids = 20\n"
-	    "network = host\nrootfs = /srv/x\n"
+	    "network = host\nrootfs = /srv/x\nidle_suspend = 90s\n"
+	    "idle_teardown = 2h\nlifetime = 7d\nviewers_wake = yes\n"
 	    "[template auto]\nprovider = local\n";
 	struct conf_template t;
 	struct conf *c = NULL;
@@ -48,6 +49,10 @@ templates_are_read_shown_and_found(void **state)
 	assert_int_equal(t.cpu_percent, 50);
 	assert_int_equal(t.pids_max, 20);
 	assert_int_equal(t.network, CONF_NETWORK_HOST);
+	assert_int_equal(t.idle_suspend_ms, 90000);
+	assert_int_equal(t.idle_teardown_ms, 7200000);
+	assert_int_equal(t.lifetime_ms, 604800000);
+	assert_true(t.viewers_wake);
 	/* A section takes the place of what is built in. */
 	assert_int_equal(conf_template_find(c, "auto", &t, &e), 0);
 	assert_string_equal(t.provider, "local");
@@ -55,6 +60,9 @@ templates_are_read_shown_and_found(void **state)
 	assert_string_equal(t.provider, "native");
 	assert_string_equal(t.rootfs, "");
 	assert_int_equal(t.pids_max, 4096);
+	assert_int_equal(
+	    t.idle_suspend_ms + t.idle_teardown_ms + t.lifetime_ms, 0);
+	assert_false(t.viewers_wake);
 	assert_int_equal(conf_template_find(c, "Small", &t, &e), -ENOENT);
 	assert_non_null(strstr(e.msg, "Small; there is: auto, native"));
 	assert_non_null(strstr(e.msg, ", small"));
@@ -65,6 +73,9 @@ templates_are_read_shown_and_found(void **state)
 			  "rootfs = /srv/x\nimage = none\nnetwork = host\n"
 			  "cpu = 50\nmemory = 64M\n"
 			  "pids = 20\n"));
+	assert_non_null(strstr(shown, "\nidle_suspend = 90s\n"
+				      "idle_teardown = 2h\nlifetime = 7d\n"
+				      "viewers_wake = yes\n"));
 	conf_free(c);
 	/* What is shown loads again. */
 	assert_int_equal(load_text(shown, &c, &e), 0);
