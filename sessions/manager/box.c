@@ -133,10 +133,16 @@ box_job(struct box *b, enum task_op op, job_fn fn, struct err *e)
 void
 box_lose(struct box *b, const char *why)
 {
-	struct err e = { .code = 0 };
-
 	box_turn(b, SANDBOX_FAILED, "sandbox_lost", NULL, why);
 	b->is_known = false;
+	box_clean(b);
+}
+
+void
+box_clean(struct box *b)
+{
+	struct err e = { .code = 0 };
+
 	if (!b->provider->is_contained || b->job)
 		return;
 	if (box_job(b, TASK_HALT, box_on_cleaned, &e) < 0)
@@ -430,6 +436,8 @@ box_again(struct box *b, struct request *r, enum manager_code *code_out,
 		return BOX_REFUSED;
 	}
 	if (b->job || b->is_initialising) {
+		/* The outcome of a resume is the outcome for R too. */
+		r->has_roused = b->is_sleep_job && !b->is_suspending;
 		box_wait(b, r);
 		return BOX_WAITS;
 	}

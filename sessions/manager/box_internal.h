@@ -12,8 +12,14 @@
 void box_turn(struct box *b, enum sandbox_phase phase, const char *event,
     const char *identity, const char *detail);
 
+/* True if what is in phase P has processes. */
+bool box_lives(enum sandbox_phase p);
+
 /* It is lost: what it left is removed, its workspace stays. */
 void box_lose(struct box *b, const char *why);
+
+/* B does not run any more: what it left is removed behind the job it has. */
+void box_clean(struct box *b);
 
 /* A job of B, which only FN will know of; NULL with a sentence. */
 struct job *box_start(

@@ -27,10 +27,19 @@ static void box_life_on_timer(evutil_socket_t fd, short what, void *arg);
 
 /* ---- use ------------------------------------------------------------------- */
 
-/* True if somebody is attached to S who counts. */
+/* True if somebody who counts is attached to S, or is just being so. */
 static bool
-box_life_has_viewer(const struct box *b, const struct session *s)
+box_life_has_viewer(const struct box *b, struct session *s)
 {
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &s->requests) {
+		const struct request *r = list_entry(pos, struct request, node);
+
+		if (r->wants_link && (b->life.rules.viewers_wake ||
+					 (r->viewer.flags & VIEWER_MAY_TYPE)))
+			return true;
+	}
 	if (b->life.rules.viewers_wake)
 		return s->n_attached > 0;
 	for (size_t i = 0; i < s->n_viewers; i++) {
@@ -50,11 +59,10 @@ box_life_is_used(const struct box *b)
 {
 	struct list *pos, *tmp;
 
-	if (b->n_held || !list_empty((struct list *)(uintptr_t)&b->requests) ||
-	    !list_empty((struct list *)(uintptr_t)&b->settling))
+	if (b->n_held || !list_empty(&b->requests) || !list_empty(&b->settling))
 		return true;
 	list_for_each (pos, tmp, &b->m->sessions) {
-		const struct session *s = list_entry(pos, struct session, node);
+		struct session *s = list_entry(pos, struct session, node);
 
 		if (s->phase == PHASE_ENDED ||
 		    strcmp(s->sandbox, b->spec.name) != 0)

@@ -149,7 +149,7 @@ box_watch(struct box *b)
 	event_add(b->watch_ev, NULL);
 }
 
-static bool
+bool
 box_lives(enum sandbox_phase p)
 {
 	return p == SANDBOX_RUNNING || p == SANDBOX_SUSPENDED;

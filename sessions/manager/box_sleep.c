@@ -114,7 +114,9 @@ sleep_on_done(const struct task_report *r, void *arg)
 	b->is_sleep_job = false;
 	b->sleep_rc = r->code;
 	snprintf(b->sleep_why, sizeof(b->sleep_why), "%s", r->line);
-	if (r->code == 0 && b->is_suspending)
+	if (!box_lives(b->phase))
+		box_clean(b); /* lost meanwhile */
+	else if (r->code == 0 && b->is_suspending)
 		box_turn(b, SANDBOX_SUSPENDED, "sandbox_suspended", NULL, NULL);
 	else if (r->code == 0)
 		box_turn(b, SANDBOX_RUNNING, "sandbox_running", NULL, NULL);
@@ -125,7 +127,9 @@ sleep_on_done(const struct task_report *r, void *arg)
 		    r->line, NULL);
 	if (b->phase != SANDBOX_SUSPENDED)
 		sleep_tell_all(b, false);
-	box_answer_all(b, MANAGER_OK, "");
+	/* Else they go on behind that. */
+	if (!b->job)
+		box_answer_all(b, MANAGER_OK, "");
 	if (b->wake_why[0]) {
 		snprintf(why, sizeof(why), "%s", b->wake_why);
 		b->wake_why[0] = '\0';

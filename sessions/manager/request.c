@@ -91,13 +91,11 @@ request_free_spec(struct manager_new_session *spec)
 void
 request_free(struct request *r)
 {
-	struct box *b = r->state == REQUEST_BOX && r->sandbox[0]
-			    ? box_find(r->m, r->sandbox)
-			    : NULL;
+	struct box *b = r->sandbox[0] ? box_find(r->m, r->sandbox) : NULL;
 
 	r->m->n_requests--;
 	list_remove(&r->node);
-	/* It waited for that one. */
+	/* It may have been the last that used it. */
 	if (b)
 		box_life_changed(b);
 	event_free(r->timer);
