@@ -207,11 +207,17 @@ box_init(struct box *b)
 	}
 	b->is_initialising = true;
 	b->is_init_late = false;
+	/* Where the engine put it: the command has to get there. */
+	snprintf(
+	    b->spec.address, sizeof(b->spec.address), "%s", b->made.address);
 	/* One that a former berthd started is waited for. */
 	if (!session_by_name(b->m, b->spec.name, INIT_NAME) &&
 	    init_launch(b, t.init, &e) < 0) {
-		box_init_forget(b);
-		init_failed(b, e.msg);
+		/* Unless the end of a session that was begun told already. */
+		if (b->is_initialising) {
+			box_init_forget(b);
+			init_failed(b, e.msg);
+		}
 		return;
 	}
 	b->init_ev = evtimer_new(b->m->base, init_on_timer, b);

@@ -24,9 +24,9 @@
 #define COPY_OUT                                                        \
 	"n=-1; if [ -L \"$1\" ]; then k=f; elif [ -d \"$1\" ]; then "   \
 	"k=d; [ -z \"$4\" ] || { n=$(du -sk \"$1/\" 2>/dev/null) || :;" \
-	" n=$((${n%%[!0-9]*} * 1024)); }; "                             \
+	" n=${n%%[!0-9]*}; n=$((${n:-0} * 1024)); }; "                  \
 	"elif [ -e \"$1\" ]; then k=f; "                                \
-	"[ -z \"$4\" ] || n=$(stat -c %s \"$1\"); "                     \
+	"[ -z \"$4\" ] || n=$(stat -c %s \"$1\" 2>/dev/null) || n=-1; " \
 	"else echo \"there is no $1\" >&2; exit 1; fi; "                \
 	"cd \"$2\" && echo $k $n && exec tar -cf - \"$3\""
 
