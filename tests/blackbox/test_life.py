@@ -579,6 +579,32 @@ def test_reading_the_configuration_again_changes_a_life(fresh, box):
     wait_for(lambda: phase(srv, f"{box}-late") is None, 8)
 
 
+@freezes
+def test_an_upgrade_leaves_sleepers_and_watchers_as_they_are(fresh, box):
+    srv = fresh(start=False, **LIFE)
+    srv.install()
+    srv.start()
+    create(srv, box, "sleepy")
+    srv.berth_ok("new", "-s", box, "--", "sh", "-c",
+                 "echo hello-$((1+1)); exec cat")
+    falls_asleep(srv, box)
+    key = srv.add_key("watcher", 'role="viewer"')
+    viewer = srv.term(box, key=key)
+    viewer.expect("hello-2")
+    typist = srv.term(f"{box}-2").ready()
+    suspend(srv, f"{box}-2")
+    srv.berth_ok("upgrade")
+    assert (phase(srv, box), phase(srv, f"{box}-2")) == (
+        "suspended", "suspended")
+    # Who only watches does not count for the next program either.
+    srv.berth_ok("sandbox", "resume", box)
+    falls_asleep(srv, box)
+    # And keys wake as they did.
+    typist.send("echo typed-$((3+3))\r")
+    typist.expect("typed-6", 10)
+    assert phase(srv, f"{box}-2") == "running"
+
+
 @pytest.mark.ordinary
 def test_a_template_that_cannot_suspend_is_refused(fresh):
     srv = fresh(start=False, **{"template x__provider": "local",

@@ -118,6 +118,70 @@ a_group_that_is_gone_is_removed(void **state)
 	assert_int_equal(cgroup_counter(&c, "memory.events", "oom"), -1);
 }
 
+/* A file of a group that is none: what is written stays as it is. */
+static void
+put(const char *name, const char *text)
+{
+	autofree char *path = xasprintf("%s/%s", top, name);
+	autoclose int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+static void
+assert_holds(const char *name, const char *want)
+{
+	autofree char *path = xasprintf("%s/%s", top, name);
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[64] = "";
+
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	assert_string_equal(text, want);
+}
+
+static void
+drop(const char *name)
+{
+	autofree char *path = xasprintf("%s/%s", top, name);
+
+	assert_int_equal(unlink(path), 0);
+}
+
+static void
+a_freeze_is_done_or_undone_and_v1_lets_die(void **state)
+{
+	struct cgroup c = { .path = { "" } };
+
+	(void)state;
+	assert_int_equal(cgroup_freeze(&c, 10), -EOPNOTSUPP);
+	assert_int_equal(cgroup_thaw(&c, 10), -EOPNOTSUPP);
+	assert_false(cgroup_is_frozen(&c));
+	/* v1: the one file says what is wished and what is so. */
+	snprintf(c.path[CGROUP_FREEZER], CGROUP_PATH_MAX, "%s", top);
+	put("freezer.state", "THAWED");
+	assert_int_equal(cgroup_freeze(&c, 10), 0);
+	assert_true(cgroup_is_frozen(&c));
+	assert_holds("freezer.state", "FROZEN");
+	cgroup_let_die(&c);
+	assert_false(cgroup_is_frozen(&c));
+	drop("freezer.state");
+	/* v2 without a freezer, as old kernels have it, and then with one. */
+	c.path[CGROUP_FREEZER][0] = '\0';
+	snprintf(c.path[CGROUP_UNIFIED], CGROUP_PATH_MAX, "%s", top);
+	assert_int_equal(cgroup_freeze(&c, 10), -EOPNOTSUPP);
+	put("cgroup.freeze", "0");
+	put("cgroup.events", "populated 1\nfrozen 0\n");
+	/* What does not stop in time goes on. */
+	assert_int_equal(cgroup_freeze(&c, 20), -ETIMEDOUT);
+	assert_holds("cgroup.freeze", "0");
+	assert_false(cgroup_is_frozen(&c));
+	put("cgroup.events", "populated 1\nfrozen 1\n");
+	assert_int_equal(cgroup_freeze(&c, 20), 0);
+	assert_true(cgroup_is_frozen(&c));
+	drop("cgroup.freeze");
+	drop("cgroup.events");
+}
+
 static void
 counters_are_found_by_whole_words(void **state)
 {
@@ -298,6 +362,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_are_below_our_own_on_every_layout),
 		cmocka_unit_test(a_group_that_is_gone_is_removed),
+		cmocka_unit_test(a_freeze_is_done_or_undone_and_v1_lets_die),
 		cmocka_unit_test(counters_are_found_by_whole_words),
 		cmocka_unit_test(a_record_comes_back_as_it_was),
 		cmocka_unit_test(a_record_of_another_process_opens_nothing),
