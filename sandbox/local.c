@@ -16,6 +16,7 @@
 #include "sandbox/dial.h"
 #include "sandbox/proc_usage.h"
 #include "sandbox/provider.h"
+#include "sandbox/stage.h"
 #include "sandbox/workspace.h"
 
 static int
@@ -125,11 +126,15 @@ static const struct sandbox_provider local_provider = {
 	.name = "local",
 	.description = "a directory of this machine; separates nothing",
 	.capabilities =
-	    SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD | SANDBOX_CAP_METRICS,
+	    SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD | SANDBOX_CAP_METRICS |
+	    SANDBOX_CAP_SNAPSHOT,
 	.is_quick = true,
 	.provision = local_provision,
 	.teardown = workspace_remove,
 	.halt = local_halt,
+	.snapshot = stage_pack,
+	.unpack = stage_unpack,
+	.restore = stage_replace,
 	.status = local_status,
 	.watch = local_watch,
 	.exec = local_exec,

@@ -17,9 +17,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "sandbox/archive.h"
 #include "sandbox/client.h"
 #include "sandbox/command.h"
 #include "sandbox/provider.h"
+#include "sandbox/snapshot.h"
 #include "sandbox/task.h"
 
 static int
@@ -35,6 +37,7 @@ main_read_task(struct task *out)
 struct main_found {
 	struct sandbox_made made;
 	struct sandbox_metrics metrics;
+	struct sandbox_copied copied;
 };
 
 static int
@@ -62,7 +65,7 @@ main_operate(const struct sandbox_provider *p, const struct task *t,
 		return p->measure ? p->measure(s, t->arg, &out->metrics, e)
 				  : -ENOSYS;
 	default:
-		return -ENOSYS;
+		return snapshot_operate(p, t, &out->copied, e);
 	}
 }
 
@@ -88,6 +91,7 @@ main_report(int rc, const struct main_found *found, const struct err *e)
 		.code = rc,
 		.made = found->made,
 		.metrics = found->metrics,
+		.copied = found->copied,
 	};
 	struct buf b = { 0 };
 
@@ -123,6 +127,7 @@ main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
 	task_progress_to(TASK_FD);
+	archive_use();
 	rc = main_do(&t, &found, &e);
 	main_report(rc, &found, &e);
 	return rc < 0;

@@ -25,6 +25,7 @@
 #include "sandbox/native_metrics.h"
 #include "sandbox/native_record.h"
 #include "sandbox/provider.h"
+#include "sandbox/stage.h"
 #include "sandbox/workspace.h"
 #include "sandbox/workspace_image.h"
 
@@ -301,13 +302,17 @@ static const struct sandbox_provider native_provider = {
 	.name = "native",
 	.description = "namespaces and control groups of this kernel",
 	.capabilities = SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD |
-			SANDBOX_CAP_METRICS | SANDBOX_CAP_SUSPEND,
+			SANDBOX_CAP_METRICS | SANDBOX_CAP_SNAPSHOT |
+			SANDBOX_CAP_SUSPEND,
 	.is_contained = true,
 	.provision = native_provision,
 	.teardown = native_teardown,
 	.halt = native_halt,
 	.suspend = native_suspend,
 	.resume = native_resume,
+	.snapshot = stage_pack,
+	.unpack = stage_unpack,
+	.restore = stage_replace,
 	.status = native_status,
 	.watch = native_watch,
 	.exec = native_exec,

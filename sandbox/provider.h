@@ -162,6 +162,13 @@ struct sandbox_metrics {
 	int64_t oom_kills;
 };
 
+/* What came of a copy of a workspace. */
+struct sandbox_copied {
+	uint64_t files;   /* of all kinds, directories too */
+	uint64_t bytes;   /* of the archive */
+	uint64_t skipped; /* sockets, devices and what is mounted in it */
+};
+
 struct sandbox_provider {
 	const char *name;
 	const char *description;
@@ -212,9 +219,26 @@ struct sandbox_provider {
 	int (*measure)(const struct sandbox_spec *s, const char *sids,
 	    struct sandbox_metrics *out, struct err *e);
 
-	/* SANDBOX_CAP_SNAPSHOT: the workspace as a zstd tar into OUT_FD. */
-	int (*snapshot)(
-	    const struct sandbox_spec *s, int out_fd, struct err *e);
+	/*
+	 * SANDBOX_CAP_SNAPSHOT, all three. The workspace as a zstd tar into
+	 * OUT_FD.
+	 */
+	int (*snapshot)(const struct sandbox_spec *s, int out_fd,
+	    struct sandbox_copied *out, struct err *e);
+
+	/*
+	 * Makes, beside the workspace, one of what snapshot() wrote, from IN_FD;
+	 * what there was of one is replaced. IN_FD -1 only removes it. The
+	 * sandbox itself is not touched and need not be there.
+	 */
+	int (*unpack)(const struct sandbox_spec *s, int in_fd,
+	    struct sandbox_copied *out, struct err *e);
+
+	/*
+	 * Puts that in the place of the workspace, in one step, and removes the
+	 * former one. Nothing runs in the sandbox.
+	 */
+	int (*restore)(const struct sandbox_spec *s, struct err *e);
 
 	/* ---- in berthd ------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "sandbox/archive.h"
 #include "sandbox/dial.h"
 #include "sandbox/local.h"
 #include "sandbox/native.h"
@@ -19,6 +20,7 @@
 #define SANDBOX_PROVIDERS_MAX 24
 
 const struct dial_calls *sandbox_dial;
+const struct archive_calls *sandbox_archive;
 
 static const struct sandbox_provider *registry[SANDBOX_PROVIDERS_MAX];
 static size_t registry_len;
@@ -120,7 +122,8 @@ registry_is_consistent(const struct sandbox_provider *p)
 
 	return p->name && *p->name && p->description && p->provision &&
 	       p->teardown && p->halt && is_seen && !p->dial == !p->listen &&
-	       !p->suspend == !p->resume && !p->wrap == !p->reap &&
+	       !p->suspend == !p->resume && !p->snapshot == !p->unpack &&
+	       !p->snapshot == !p->restore && !p->wrap == !p->reap &&
 	       p->capabilities == have;
 }
 

@@ -2,13 +2,18 @@
 #include "sandbox/task.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "sandbox/command.h"
+
+#define TASK_PROGRESS_MS 1000
 
 static int task_progress_fd = -1;
 
@@ -21,6 +26,10 @@ static const char *const task_ops[TASK_OPS] = {
 	[TASK_SUSPEND] = "suspend",
 	[TASK_RESUME] = "resume",
 	[TASK_MEASURE] = "measure",
+	[TASK_SNAPSHOT] = "snapshot",
+	[TASK_UNPACK] = "unpack",
+	[TASK_UNSTAGE] = "unstage",
+	[TASK_REPLACE] = "replace",
 };
 
 const char *
@@ -54,6 +63,7 @@ task_encode(struct buf *b, const struct task *t)
 	buf_put_str(b, s->address);
 	buf_put_u8(b, s->lacks_sftp_server);
 	buf_put_str(b, t->arg);
+	buf_put_str(b, t->file);
 	command_encode(b, t->command);
 }
 
@@ -86,11 +96,12 @@ task_decode(const void *p, size_t n, struct task *out)
 	reader_str_into(&r, s->address, sizeof(s->address));
 	s->lacks_sftp_server = reader_u8(&r) == 1;
 	reader_str_into(&r, t.arg, sizeof(t.arg));
+	reader_str_into(&r, t.file, sizeof(t.file));
 	command_decode(&r, &t.command);
 	if (!reader_done(&r) || op >= TASK_OPS ||
 	    s->network > SANDBOX_NET_NONE || s->cpu_percent > SANDBOX_CPU_MAX ||
 	    s->uid == 0 || !sandbox_name_is_valid(s->name) ||
-	    s->dir[0] != '/') {
+	    s->dir[0] != '/' || (t.file[0] && t.file[0] != '/')) {
 		command_free(t.command);
 		return -EPROTO;
 	}
@@ -128,6 +139,9 @@ task_report_encode(struct buf *b, const struct task_report *r)
 	task_metrics(&m, fields);
 	for (size_t i = 0; i < TASK_METRICS; i++)
 		buf_put_u64(b, (uint64_t)*fields[i]);
+	buf_put_u64(b, r->copied.files);
+	buf_put_u64(b, r->copied.bytes);
+	buf_put_u64(b, r->copied.skipped);
 }
 
 int
@@ -148,6 +162,9 @@ task_report_decode(const void *p, size_t n, struct task_report *out)
 	task_metrics(&t.metrics, fields);
 	for (size_t i = 0; i < TASK_METRICS; i++)
 		*fields[i] = (int64_t)reader_u64(&r);
+	t.copied.files = reader_u64(&r);
+	t.copied.bytes = reader_u64(&r);
+	t.copied.skipped = reader_u64(&r);
 	if (!reader_done(&r) ||
 	    (kind != TASK_PROGRESS && kind != TASK_RESULT) || code > 4095 ||
 	    phase > SANDBOX_GONE)
@@ -181,4 +198,30 @@ task_progress(const char *fmt, ...)
 	(void)send(task_progress_fd, buf_head(&b), buf_len(&b),
 	    MSG_DONTWAIT | MSG_NOSIGNAL);
 	buf_release(&b);
+}
+
+void
+task_progress_files(uint64_t files, uint64_t bytes)
+{
+	static int64_t next_ms;
+	int64_t now_ms = clock_mono_ms();
+
+	if (next_ms == 0)
+		next_ms = now_ms + TASK_PROGRESS_MS;
+	if (now_ms < next_ms)
+		return;
+	next_ms = now_ms + TASK_PROGRESS_MS;
+	task_progress("%" PRIu64 " files, %" PRIu64 " MiB of archive", files,
+	    bytes >> 20);
+}
+
+int
+task_check(struct err *e)
+{
+	struct pollfd p = { .fd = task_progress_fd, .events = POLLRDHUP };
+
+	if (task_progress_fd < 0 || poll(&p, 1, 0) <= 0 ||
+	    !(p.revents & (POLLHUP | POLLRDHUP | POLLERR)))
+		return 0;
+	return err_set(e, -ECANCELED, "berthd does not wait any more");
 }

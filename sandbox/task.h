@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "sandbox/provider.h"
 
-#define TASK_VERSION    2
+#define TASK_VERSION    3
 #define TASK_FD         3           /* of the socket, in berth-sandbox */
 #define TASK_PACKET_MAX (128 << 10) /* it may hold a provider's commands */
 #define TASK_REPORT_MAX 8192
@@ -26,6 +26,10 @@ enum task_op {
 	TASK_SUSPEND,
 	TASK_RESUME,
 	TASK_MEASURE, /* with the sessions arg */
+	TASK_SNAPSHOT, /* into the file */
+	TASK_UNPACK,   /* the file, beside the workspace */
+	TASK_UNSTAGE,  /* removes what is beside it */
+	TASK_REPLACE,  /* the workspace, with it: halts the sandbox */
 	TASK_OPS
 };
 
@@ -38,6 +42,7 @@ struct task {
 	enum task_op op;
 	struct sandbox_spec spec;
 	char arg[TASK_ARG_MAX];
+	char file[SANDBOX_PATH_MAX]; /* absolute, or "" */
 	/* The provider, if it is one of commands: borrowed, or after decoding */
 	struct command *command; /* the caller's. */
 };
@@ -53,6 +58,7 @@ struct task_report {
 	int code;               /* of a result: 0 or a negative errno */
 	struct sandbox_made made;
 	struct sandbox_metrics metrics;
+	struct sandbox_copied copied;
 };
 
 /* Encoders append to B; decoders take exactly N bytes: 0 or -EPROTO. */
@@ -66,6 +72,15 @@ int task_report_decode(const void *p, size_t n, struct task_report *out);
  * forgotten; never blocks.
  */
 void task_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Of a copy, at most once a second; BYTES are those of the archive. */
+void task_progress_files(uint64_t files, uint64_t bytes);
+
+/*
+ * -ECANCELED with a sentence if this is berth-sandbox and berthd waits no
+ * longer, for operations that are not worth finishing then; else 0.
+ */
+int task_check(struct err *e);
 
 /* In berth-sandbox: where progress goes. */
 void task_progress_to(int fd);

@@ -19,7 +19,6 @@
 
 #define WORKSPACE_DIR_MODE   0711
 #define WORKSPACE_MODE       0700
-#define WORKSPACE_DEPTH_MAX  128 /* one descriptor a level */
 #define WORKSPACE_PASSES_MAX 8
 
 int
@@ -238,6 +237,12 @@ workspace_remove_tree(int parent_fd, const char *name, int depth)
 	}
 	closedir(d);
 	return rc == -ENOENT ? 0 : rc;
+}
+
+int
+workspace_remove_at(int dir_fd, const char *name)
+{
+	return workspace_remove_entry(dir_fd, name, 0);
 }
 
 int

@@ -32,4 +32,13 @@ int workspace_stat(const struct sandbox_spec *s, struct stat *out);
  */
 int workspace_remove(const struct sandbox_spec *s, struct err *e);
 
+/*
+ * The same for the entry NAME of DIR_FD, whatever it is: 0, or a negative errno,
+ * -ELOOP for what is nested too deep.
+ */
+int workspace_remove_at(int dir_fd, const char *name);
+
+/* No directory of a workspace is deeper: one descriptor a level. */
+#define WORKSPACE_DEPTH_MAX 128
+
 #endif

@@ -13,6 +13,7 @@ export LC_ALL=C
 run_packages=(
 	gcc make 'pkg-config|pkgconf' libssh-dev libsodium-dev libsqlite3-dev
 	libinih-dev libevent-dev libjansson-dev libutf8proc-dev libzstd-dev
+	libarchive-dev
 	openssh-sftp-server openssh-client
 )
 test_packages=(

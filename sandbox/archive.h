@@ -1,0 +1,56 @@
+/*
+ * A directory as a zstd tar, and back: what is in it, with modes, owners, times
+ * to the nanosecond, links, holes and extended attributes (access lists are
+ * some). In berth-sandbox. Neither side trusts the other: a tree may change
+ * while it is read, an archive may be anybody's; no link is followed, and
+ * nothing outside of the directory is read or written.
+ */
+#ifndef SANDBOX_ARCHIVE_H
+#define SANDBOX_ARCHIVE_H
+
+#include <sys/types.h>
+
+struct err;
+struct sandbox_copied;
+
+/*
+ * Writes all that is below the directory DIR_FD to OUT_FD. Sockets, devices and
+ * mounted file systems are left out and counted. 0 or a negative errno with a
+ * sentence; -ELOOP for directories nested too deep, -ECANCELED when nobody waits
+ * for it any more.
+ */
+int archive_pack(
+    int dir_fd, int out_fd, struct sandbox_copied *out, struct err *e);
+
+/* Whose the top directory is, and what belonged to its former owner. */
+struct archive_owner {
+	uid_t uid;
+	gid_t gid;
+};
+
+/*
+ * Fills the empty directory DIR_FD with what the archive IN_FD holds. What is
+ * of another uid than the owner's loses set-id bits; berthd's own user, unless
+ * it is root, can give nothing away. 0 or a negative errno with a sentence, and
+ * then there may be something in the directory; -EBADMSG for what is no archive
+ * or names something outside.
+ */
+int archive_unpack(int dir_fd, int in_fd, const struct archive_owner *owner,
+    struct sandbox_copied *out, struct err *e);
+
+/*
+ * The same as a table, for providers: their code is in berthd too, which has no
+ * use for the library. NULL there; set by archive_use().
+ */
+struct archive_calls {
+	int (*pack)(
+	    int dir_fd, int out_fd, struct sandbox_copied *out, struct err *e);
+	int (*unpack)(int dir_fd, int in_fd, const struct archive_owner *owner,
+	    struct sandbox_copied *out, struct err *e);
+};
+extern const struct archive_calls *sandbox_archive;
+
+/* Sets it. */
+void archive_use(void);
+
+#endif

@@ -1,0 +1,110 @@
+/* Copies of workspaces; see stage.h. In berth-sandbox. */
+#include "sandbox/stage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "sandbox/archive.h"
+#include "sandbox/provider.h"
+#include "sandbox/workspace.h"
+
+#define STAGE_NAME      STAGE_PREFIX "%s" STAGE_SUFFIX
+#define STAGE_NAME_SIZE (SANDBOX_NAME_SIZE + 8)
+
+int
+stage_pack(const struct sandbox_spec *s, int out_fd, struct sandbox_copied *out,
+    struct err *e)
+{
+	autoclose int fd = workspace_open(s, e);
+
+	return fd < 0 ? fd : sandbox_archive->pack(fd, out_fd, out, e);
+}
+
+/* Removes what is beside; who still works on it is waited for. */
+static int
+stage_clear(int dir_fd, const char *name, struct err *e)
+{
+	autoclose int fd = openat(
+	    dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int rc;
+
+	if (fd >= 0 && flock(fd, LOCK_EX) < 0)
+		return err_sys(e, -errno, "cannot lock %s", name);
+	rc = workspace_remove_at(dir_fd, name);
+	return rc < 0 ? err_sys(e, rc, "cannot remove %s", name) : 0;
+}
+
+/* An empty one that is ours; the descriptor holds its lock. */
+static int
+stage_make(int dir_fd, const char *name, struct err *e)
+{
+	autoclose int fd = -1;
+	int rc = stage_clear(dir_fd, name, e);
+
+	if (rc < 0)
+		return rc;
+	if (mkdirat(dir_fd, name, 0700) < 0)
+		return err_sys(e, -errno, "cannot make %s", name);
+	fd = openat(
+	    dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_sys(e, -errno, "cannot lock %s", name);
+	return take_fd(&fd);
+}
+
+int
+stage_unpack(const struct sandbox_spec *s, int in_fd,
+    struct sandbox_copied *out, struct err *e)
+{
+	struct archive_owner owner = { s->uid, s->gid };
+	autoclose int dir_fd = -1, fd = -1;
+	char name[STAGE_NAME_SIZE];
+	int rc = sandbox_check_name(s->name, e);
+
+	if (rc < 0)
+		return rc;
+	dir_fd = workspace_open_dir(s, e);
+	if (dir_fd < 0)
+		return dir_fd;
+	snprintf(name, sizeof(name), STAGE_NAME, s->name);
+	if (in_fd < 0)
+		return stage_clear(dir_fd, name, e);
+	fd = stage_make(dir_fd, name, e);
+	if (fd < 0)
+		return fd;
+	rc = sandbox_archive->unpack(fd, in_fd, &owner, out, e);
+	if (rc == 0 && syncfs(fd) < 0)
+		rc = err_sys(e, -errno, "cannot write the workspace");
+	if (rc < 0)
+		workspace_remove_at(dir_fd, name);
+	return rc;
+}
+
+int
+stage_replace(const struct sandbox_spec *s, struct err *e)
+{
+	autoclose int dir_fd = -1;
+	char name[STAGE_NAME_SIZE];
+	int rc = sandbox_check_name(s->name, e);
+
+	if (rc < 0)
+		return rc;
+	dir_fd = workspace_open_dir(s, e);
+	if (dir_fd < 0)
+		return dir_fd;
+	snprintf(name, sizeof(name), STAGE_NAME, s->name);
+	if (renameat2(dir_fd, name, dir_fd, s->name, RENAME_NOREPLACE) < 0 &&
+	    (errno != EEXIST ||
+		renameat2(dir_fd, name, dir_fd, s->name, RENAME_EXCHANGE) < 0))
+		return err_sys(
+		    e, -errno, "cannot replace workspace %s", s->name);
+	fsync(dir_fd);
+	/* What is beside it now is the former one. */
+	return stage_clear(dir_fd, name, e);
+}
