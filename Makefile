@@ -31,7 +31,7 @@ dirs_berth         := cli conf sessions/keeper sessions/wire screen base
 pkgs_berthd        := libevent_core sqlite3 inih jansson libsodium
 pkgs_berth-sshd    := libssh libevent_core
 pkgs_berth-session := libevent_core libutf8proc
-pkgs_berth-sandbox := libarchive
+pkgs_berth-sandbox := libarchive libsodium
 pkgs_berth         := jansson inih libutf8proc
 ALL_PKGS := libssh $(pkgs_berthd) libutf8proc libarchive cmocka
 # Only what tests and numbers compare with; without it all else still builds.

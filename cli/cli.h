@@ -136,6 +136,12 @@ int verb_sandbox_resume(struct cli *c, int argc, char **argv);
 /* Lists providers with what they can do. */
 int verb_sandbox_providers(struct cli *c, int argc, char **argv);
 
+/* `berth sandbox snapshot`, `snapshots`, `restore`, `forget`. */
+int verb_sandbox_snapshot(struct cli *c, int argc, char **argv);
+int verb_sandbox_snapshots(struct cli *c, int argc, char **argv);
+int verb_sandbox_restore(struct cli *c, int argc, char **argv);
+int verb_sandbox_forget(struct cli *c, int argc, char **argv);
+
 /* Has berthd execute its program anew, and waits until it has. */
 int verb_upgrade(struct cli *c, int argc, char **argv);
 

@@ -1,4 +1,6 @@
 /* Verbs over sandboxes. The work is berthd's and its helper's. */
+#include "cli/sandbox.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +29,7 @@ static const struct column sandbox_provider_columns[] = {
 	{ "DESCRIPTION", "description", COLUMN_TEXT },
 };
 
-/* Prints the rows, of sandbox NAME alone unless that is NULL. */
-static int
+int
 sandbox_print(struct cli *c, const char *name, bool is_json)
 {
 	struct err e = { 0 };
@@ -92,8 +93,7 @@ verb_sandbox_resume(struct cli *c, int argc, char **argv)
 	return sandbox_change(c, argc, argv, "sandbox_resume");
 }
 
-/* Prints the rows that REQUEST (stolen, or NULL) is answered with. */
-static int
+int
 sandbox_print_rows(struct cli *c, json_t *request, const struct column *columns,
     size_t n, bool is_json)
 {

@@ -145,6 +145,7 @@ struct conf {
 		char *user;
 		char *sftp_server; /* absolute path, as a sandbox sees it */
 		char *providers;   /* comma-separated absolute paths, or "" */
+		char *snapshots;   /* where their files are */
 	} sandbox;
 	struct {
 		enum conf_sftp_mode mode;

@@ -330,6 +330,7 @@ load_check(const struct load *l, const struct conf *c)
 		{ "server", "host_key", c->server.host_key },
 		{ "access", "authorized_keys", c->access.authorized_keys },
 		{ "recording", "dir", c->recording.dir },
+		{ "sandbox", "snapshots", c->sandbox.snapshots },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++) {

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,6 +20,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "sandbox/archive.h"
+#include "sandbox/archive_hash.h"
 #include "sandbox/provider.h"
 #include "sandbox/task.h"
 #include "sandbox/workspace.h"
@@ -36,6 +38,7 @@ struct pack {
 	char *buffer;
 	void *zeros;
 	struct sandbox_copied count;
+	crypto_generichash_state hash;
 	struct err *e;
 };
 
@@ -63,6 +66,7 @@ pack_write(struct archive *a, void *arg, const void *data, size_t n)
 		archive_set_error(a, -rc, "write failed");
 		return -1;
 	}
+	crypto_generichash_update(&p->hash, data, n);
 	p->count.bytes += n;
 	return (la_ssize_t)n;
 }
@@ -386,6 +390,7 @@ archive_pack(int dir_fd, int out_fd, struct sandbox_copied *out, struct err *e)
 	if (p.zeros == MAP_FAILED || fstat(dir_fd, &top.st) < 0)
 		rc = err_sys(e, -errno, "cannot look at the workspace");
 	p.dev = top.st.st_dev;
+	crypto_generichash_init(&p.hash, NULL, 0, ARCHIVE_HASH);
 	snprintf(top.proc, sizeof(top.proc), "/proc/self/fd/%d", dir_fd);
 	if (rc == 0)
 		rc = pack_open(&p);
@@ -393,6 +398,7 @@ archive_pack(int dir_fd, int out_fd, struct sandbox_copied *out, struct err *e)
 		rc = pack_file(&p, &top, 0);
 	if (rc == 0 && archive_write_close(p.a) != ARCHIVE_OK)
 		rc = pack_failed(&p, "the end");
+	archive_hash(&p.hash, p.count.hash);
 	if (rc == 0)
 		*out = p.count;
 	pack_close(&p);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "sandbox/archive.h"
+#include "sandbox/archive_hash.h"
 #include "sandbox/provider.h"
 #include "sandbox/task.h"
 
@@ -35,6 +37,7 @@ struct unpack {
 	struct list dirs; /* struct unpack_dir, in their order */
 	char *buffer;
 	struct sandbox_copied count;
+	crypto_generichash_state hash;
 	struct err *e;
 };
 
@@ -60,7 +63,11 @@ unpack_read(struct archive *a, void *arg, const void **out)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		archive_set_error(a, errno, "read failed");
-	u->count.bytes += n > 0 ? (uint64_t)n : 0;
+	if (n > 0) {
+		crypto_generichash_update(
+		    &u->hash, (const uint8_t *)u->buffer, (size_t)n);
+		u->count.bytes += (uint64_t)n;
+	}
 	*out = u->buffer;
 	return n;
 }
@@ -474,6 +481,16 @@ unpack_release(struct unpack *u)
 	free(u->buffer);
 }
 
+/* What the library had no need to see is a part of the file too. */
+static void
+unpack_rest(struct unpack *u)
+{
+	const void *data;
+
+	while (u->a && unpack_read(u->a, u, &data) > 0)
+		;
+}
+
 int
 archive_unpack(int dir_fd, int in_fd, const struct archive_owner *owner,
     struct sandbox_copied *out, struct err *e)
@@ -489,6 +506,7 @@ archive_unpack(int dir_fd, int in_fd, const struct archive_owner *owner,
 	int rc;
 
 	list_init(&u.dirs);
+	crypto_generichash_init(&u.hash, NULL, 0, ARCHIVE_HASH);
 	u.e->code = 0;
 	u.a = archive_read_new();
 	if (!u.a)
@@ -502,6 +520,8 @@ archive_unpack(int dir_fd, int in_fd, const struct archive_owner *owner,
 		rc = unpack_entries(&u);
 	if (rc == 0)
 		rc = unpack_directories(&u);
+	unpack_rest(&u);
+	archive_hash(&u.hash, u.count.hash);
 	if (rc == 0)
 		*out = u.count;
 	unpack_release(&u);

@@ -26,6 +26,7 @@ struct event_base;
 #define SANDBOX_CPU_MAX       100000 /* percent of one processor */
 #define SANDBOX_TMP_BYTES     (512ULL << 20)
 #define SANDBOX_PIDS_FALLBACK 4096
+#define SANDBOX_HASH_SIZE     49
 
 enum sandbox_phase {
 	SANDBOX_PENDING,
@@ -167,6 +168,8 @@ struct sandbox_copied {
 	uint64_t files;   /* of all kinds, directories too */
 	uint64_t bytes;   /* of the archive */
 	uint64_t skipped; /* sockets, devices and what is mounted in it */
+	/* Of the archive: hexadecimal digits, which say if it is the same. */
+	char hash[SANDBOX_HASH_SIZE];
 };
 
 struct sandbox_provider {

@@ -102,13 +102,19 @@ snapshot_unpack(const struct sandbox_provider *p, const struct task *t,
 {
 	const char *name;
 	autoclose int dir_fd = snapshot_open_dir(t, &name, e), fd = -1;
+	int rc;
 
 	if (dir_fd < 0)
 		return dir_fd;
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot open %s", t->file);
-	return p->unpack(&t->spec, fd, out, e);
+	rc = p->unpack(&t->spec, fd, out, e);
+	if (rc < 0 || strcmp(out->hash, t->arg) == 0)
+		return rc;
+	p->unpack(&t->spec, -1, out, NULL);
+	return err_set(
+	    e, -EBADMSG, "the snapshot is damaged: %s has changed", t->file);
 }
 
 /* Nothing runs in it while its files are replaced. */

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "sandbox/archive.h"
 #include "sandbox/provider.h"
+#include "sandbox/task.h"
 #include "sandbox/workspace.h"
 
 #define STAGE_NAME      STAGE_PREFIX "%s" STAGE_SUFFIX
@@ -79,8 +80,6 @@ stage_unpack(const struct sandbox_spec *s, int in_fd,
 	if (fd < 0)
 		return fd;
 	rc = sandbox_archive->unpack(fd, in_fd, &owner, out, e);
-	if (rc == 0 && syncfs(fd) < 0)
-		rc = err_sys(e, -errno, "cannot write the workspace");
 	if (rc < 0)
 		workspace_remove_at(dir_fd, name);
 	return rc;
@@ -99,6 +98,10 @@ stage_replace(const struct sandbox_spec *s, struct err *e)
 	if (dir_fd < 0)
 		return dir_fd;
 	snprintf(name, sizeof(name), STAGE_NAME, s->name);
+	/* Not beside a berthd that begins anew with what is there. */
+	rc = task_check(e);
+	if (rc < 0)
+		return rc;
 	if (renameat2(dir_fd, name, dir_fd, s->name, RENAME_NOREPLACE) < 0 &&
 	    (errno != EEXIST ||
 		renameat2(dir_fd, name, dir_fd, s->name, RENAME_EXCHANGE) < 0))

@@ -142,6 +142,7 @@ task_report_encode(struct buf *b, const struct task_report *r)
 	buf_put_u64(b, r->copied.files);
 	buf_put_u64(b, r->copied.bytes);
 	buf_put_u64(b, r->copied.skipped);
+	buf_put_str(b, r->copied.hash);
 }
 
 int
@@ -165,6 +166,7 @@ task_report_decode(const void *p, size_t n, struct task_report *out)
 	t.copied.files = reader_u64(&r);
 	t.copied.bytes = reader_u64(&r);
 	t.copied.skipped = reader_u64(&r);
+	reader_str_into(&r, t.copied.hash, sizeof(t.copied.hash));
 	if (!reader_done(&r) ||
 	    (kind != TASK_PROGRESS && kind != TASK_RESULT) || code > 4095 ||
 	    phase > SANDBOX_GONE)

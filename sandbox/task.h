@@ -27,7 +27,7 @@ enum task_op {
 	TASK_RESUME,
 	TASK_MEASURE, /* with the sessions arg */
 	TASK_SNAPSHOT, /* into the file */
-	TASK_UNPACK,   /* the file, beside the workspace */
+	TASK_UNPACK,   /* the file, of hash arg, beside the workspace */
 	TASK_UNSTAGE,  /* removes what is beside it */
 	TASK_REPLACE,  /* the workspace, with it: halts the sandbox */
 	TASK_OPS

@@ -120,7 +120,7 @@ allowed_berthd='event_core sqlite3 inih jansson sodium'
 allowed_berth_sshd='ssh event_core seccomp'
 allowed_berth_session='event_core utf8proc sodium zstd pcre2-8 seccomp'
 # The first process of every sandbox is a copy of it.
-allowed_berth_sandbox='archive'
+allowed_berth_sandbox='archive sodium'
 allowed_berth='sqlite3 jansson sodium inih utf8proc'
 
 # And what must not come in through another library either: private memory in

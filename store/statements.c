@@ -15,6 +15,10 @@
 	"SELECT id, name, provider, state, created_ms, last_active_ms," \
 	" template, detail, changed_ms, unenforced FROM sandbox "
 
+#define SNAPSHOT_COLUMNS                                                    \
+	"SELECT id, sandbox, name, description, provider, template, state," \
+	" bytes, files, skipped, created_ms, hash FROM snapshot "
+
 #define SESSION_IS_LIVE "status IN ('creating', 'running')"
 
 /* Who was attached to :session_id first: a private process has nobody else. */
@@ -68,6 +72,28 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 
 	[SANDBOX_UNENFORCED] = { "sandbox_unenforced",
 	    "UPDATE sandbox SET unenforced = :limits WHERE id = :id" },
+	[SNAPSHOT_INSERT] = { "snapshot_insert",
+	    "INSERT INTO snapshot (id, sandbox, name, description, provider,"
+	    " template, state, created_ms)"
+	    " VALUES (:id, :sandbox, :name, :description, :provider,"
+	    " :template, 'making', :created_ms)" },
+	[SNAPSHOT_COMPLETE] = { "snapshot_complete",
+	    "UPDATE snapshot SET state = 'complete', bytes = :bytes,"
+	    " files = :files, skipped = :skipped, hash = :hash"
+	    " WHERE id = :id" },
+	[SNAPSHOT_DELETE] = { "snapshot_delete",
+	    "DELETE FROM snapshot WHERE id = :id" },
+	/* Two are enough to know that a reference is ambiguous. */
+	[SNAPSHOT_BY_PREFIX] = { "snapshot_by_prefix",
+	    SNAPSHOT_COLUMNS "WHERE id >= :ref AND id < :ref || 'g'"
+			     " ORDER BY id LIMIT 2" },
+	[SNAPSHOT_BY_NAME] = { "snapshot_by_name",
+	    SNAPSHOT_COLUMNS "WHERE name = :ref"
+			     " OR sandbox || '+' || name = :ref"
+			     " ORDER BY id LIMIT 2" },
+	[SNAPSHOT_LIST] = { "snapshot_list",
+	    SNAPSHOT_COLUMNS "WHERE :sandbox IS NULL OR sandbox = :sandbox"
+			     " ORDER BY created_ms, id" },
 
 	[SESSION_INSERT] = { "session_insert",
 	    "INSERT INTO session (id, sandbox_id, name, kind, argv, cwd,"

@@ -93,6 +93,40 @@ void store_sandbox_unenforced(struct store *s, int64_t id, const char *limits);
 /* Queued. */
 void store_sandbox_touch(struct store *s, int64_t id, int64_t now_ms);
 
+/* ---- snapshot.c ------------------------------------------------------- */
+
+struct store_snapshot {
+	char id[STORE_ID_MAX]; /* "snp-" + 16 hex; the file is ID.tar.zst */
+	char sandbox[STORE_NAME_MAX];
+	char name[STORE_NAME_MAX]; /* unique of a sandbox; or "" */
+	char description[256];     /* or "" */
+	char provider[32], template[STORE_NAME_MAX];
+	char state[16]; /* making, complete */
+	uint64_t bytes, files, skipped;
+	char hash[64]; /* of the file, hexadecimal */
+	int64_t created_ms;
+};
+
+/*
+ * At once: makes the row, `making`; sets its counts and makes it complete;
+ * deletes it. -EEXIST for a name that the sandbox has, -EBUSY when the database
+ * stayed locked for 5 s.
+ */
+int store_snapshot_insert(struct store *s, const struct store_snapshot *r);
+int store_snapshot_complete(struct store *s, const struct store_snapshot *r);
+int store_snapshot_delete(struct store *s, const char *id);
+
+/*
+ * By id, unique prefix of one ("snp-12"), "sandbox+name" or a name that no other
+ * sandbox has one of. -ENOENT, -ENOTUNIQ.
+ */
+int store_snapshot_find(
+    struct store *s, const char *ref, struct store_snapshot *out);
+
+/* All, or those of SANDBOX, oldest first; FN returns false to stop. */
+void store_snapshot_each(struct store *s, const char *sandbox,
+    bool (*fn)(const struct store_snapshot *r, void *arg), void *arg);
+
 /* ---- session.c -------------------------------------------------------- */
 
 struct store_session {

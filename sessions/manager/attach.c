@@ -483,7 +483,7 @@ manager_sandbox_want(struct manager *m, const struct principal *who,
 }
 
 /* Only owners and admins make and remove sandboxes by name. */
-static bool
+bool
 attach_may_own(struct request *r, const char *name)
 {
 	if (!attach_may(r, name, NULL))
@@ -495,8 +495,7 @@ attach_may_own(struct request *r, const char *name)
 	return false;
 }
 
-/* What ANSWER of a box means for R, which has nothing else to do. */
-static void
+void
 attach_box_answer(struct request *r, enum box_answer answer,
     enum manager_code code, const struct err *e)
 {

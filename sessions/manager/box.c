@@ -46,11 +46,12 @@ box_new(struct manager *m, const char *name)
 	list_init(&b->requests);
 	list_init(&b->measuring);
 	list_init(&b->settling);
+	list_init(&b->copying);
 	list_append(&m->boxes, &b->node);
 	return b;
 }
 
-static void
+void
 box_free(struct box *b)
 {
 	list_remove(&b->node);
@@ -77,6 +78,8 @@ box_free(struct box *b)
 	while (!list_empty(&b->settling))
 		request_free(
 		    list_entry(b->settling.next, struct request, node));
+	while (!list_empty(&b->copying))
+		request_free(list_entry(b->copying.next, struct request, node));
 	free(b);
 }
 
@@ -119,6 +122,11 @@ box_start(
 	uint32_t ms = b->provider && b->provider->job_ms ? b->provider->job_ms
 							 : BOX_JOB_MS;
 
+	if (op == TASK_SNAPSHOT || op == TASK_UNPACK || op == TASK_REPLACE ||
+	    op == TASK_UNSTAGE)
+		ms = MANAGER_COPY_MS;
+	if (op == TASK_SNAPSHOT || op == TASK_UNPACK)
+		snapshot_path(b->m, b->copy.id, t.file, sizeof(t.file));
 	snprintf(t.arg, sizeof(t.arg), "%s", arg);
 	return job_start(b->m->base, b->m->sandbox_path, &t, (int)ms, fn, b, e);
 }
@@ -185,8 +193,15 @@ boxes_load(struct manager *m)
 	struct list *pos, *tmp;
 
 	store_sandbox_each(m->store, box_load, m);
-	list_for_each (pos, tmp, &m->boxes)
-		box_look(list_entry(pos, struct box, node));
+	snapshots_load(m);
+	list_for_each (pos, tmp, &m->boxes) {
+		struct box *b = list_entry(pos, struct box, node);
+
+		if (b->is_frozen)
+			box_thaw(b);
+		else
+			box_look(b);
+	}
 }
 
 void
@@ -304,7 +319,7 @@ box_on_provision(const struct task_report *r, void *arg)
 }
 
 /* The row says pending before anything is there. */
-static int
+int
 box_provision(struct box *b, const char *identity, struct err *e)
 {
 	int rc;
@@ -377,7 +392,7 @@ box_begin(struct box *b, struct request *r, enum manager_code *code_out,
 }
 
 /* A row and a box for a name that has none. */
-static struct box *
+struct box *
 box_make(struct request *r, const char *template, struct err *e)
 {
 	struct manager *m = r->m;
@@ -432,7 +447,8 @@ box_again(struct box *b, struct request *r, enum manager_code *code_out,
 	*code_out = MANAGER_FAILED;
 	if (b->is_leaving) {
 		*code_out = MANAGER_CONFLICT;
-		err_set(e, -EBUSY, "sandbox %s is being removed", b->spec.name);
+		err_set(e, -EBUSY, "sandbox %s is being %s", b->spec.name,
+		    b->is_restoring ? "restored" : "removed");
 		return BOX_REFUSED;
 	}
 	if (b->job || b->is_initialising) {
@@ -556,6 +572,10 @@ box_leave(struct box *b)
 	struct task_report failed = { .kind = TASK_RESULT };
 	struct err e = { .code = 0 };
 
+	if (b->is_restoring) {
+		box_replace(b);
+		return;
+	}
 	if (box_job(b, b->is_removed ? TASK_TEARDOWN : TASK_HALT, box_on_gone,
 		&e) == 0)
 		return;
@@ -592,7 +612,8 @@ box_begin_leaving(struct box *b)
 	b->is_leaving = true;
 	b->leave_deadline_ms = clock_mono_ms() + grace_ms + BOX_MARGIN_MS;
 	if ((b->provider->is_contained &&
-		(!b->reason[0] || b->phase == SANDBOX_SUSPENDED)) ||
+		(b->phase == SANDBOX_SUSPENDED ||
+		    (!b->reason[0] && !b->is_restoring))) ||
 	    !box_has_sessions(b, true)) {
 		box_leave(b);
 		return;
@@ -638,8 +659,9 @@ box_remove(struct request *r, enum manager_code *code_out, struct err *e)
 		box_wait(b, r);
 		return BOX_WAITS;
 	}
-	if (b->job && !b->is_leaving) {
-		err_set(e, -EBUSY, "sandbox %s is being made", r->sandbox);
+	if ((b->job && !b->is_leaving) || b->is_restoring) {
+		err_set(e, -EBUSY, "sandbox %s is being %s", r->sandbox,
+		    list_empty(&b->copying) ? "made" : "copied");
 		return BOX_REFUSED;
 	}
 	r->go_on = NULL;

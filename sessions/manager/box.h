@@ -61,6 +61,12 @@ struct box {
 	struct sandbox_metrics metrics;
 	bool has_metrics;
 	int64_t measured_ms; /* monotonic; whether it went well or not */
+	/* A copy of its files is being made, or brings them back. */
+	struct store_snapshot copy;
+	struct list copying; /* requests for that, one at most */
+	bool is_restoring;   /* what takes the place of its files is there */
+	bool is_new;         /* and there was no sandbox before */
+	bool is_frozen; /* a snapshot of a former berthd may have left it so */
 };
 
 /* After the configuration was read again. */
@@ -164,6 +170,23 @@ struct box *box_unmeasured(
 /* Measures the sandbox of R, which is answered then. */
 enum box_answer box_measure(
     struct request *r, enum manager_code *code_out, struct err *e);
+
+/*
+ * `sandbox snapshot`: R, for its sandbox, is answered when the file is there. The
+ * id of the row is in ID_OUT (STORE_ID_MAX) at once. NAME and DESCRIPTION may
+ * be "".
+ */
+enum box_answer box_snapshot(struct request *r, const char *name,
+    const char *description, char *id_out, enum manager_code *code_out,
+    struct err *e);
+
+/*
+ * `sandbox restore`: puts the files of snapshot S in the place of those that the
+ * sandbox of R has, whose sessions end; or makes that sandbox. R is answered
+ * when it runs. Whatever fails before leaves it as it was.
+ */
+enum box_answer box_restore(struct request *r, const struct store_snapshot *s,
+    enum manager_code *code_out, struct err *e);
 
 /*
  * Ends what runs in contained sandboxes, at a closing that ends sessions too;

@@ -60,8 +60,26 @@ enum box_answer box_rouse(struct box *b, struct request *r,
 void box_life_begin(struct box *b, int64_t created_ms);
 void box_life_load(struct box *b);
 
-/* Ends B's sessions, and then halts or removes it. */
+/*
+ * A row and a box for the sandbox of R, which has none, of TEMPLATE; NULL with a
+ * sentence.
+ */
+struct box *box_make(struct request *r, const char *template, struct err *e);
+
+/* B, which must have no row that lives, is forgotten with all that waits. */
+void box_free(struct box *b);
+
+/* Has its provider make B, its row says pending. 0 or a negative errno. */
+int box_provision(struct box *b, const char *identity, struct err *e);
+
+/* Ends B's sessions; then halts and removes it, or replaces its files. */
 void box_begin_leaving(struct box *b);
+
+/* The job TASK_REPLACE, and what comes of it. */
+void box_replace(struct box *b);
+
+/* B may stand still because of a snapshot that nobody finishes: goes on. */
+void box_thaw(struct box *b);
 
 /* R waits for B's job. */
 void box_wait(struct box *b, struct request *r);

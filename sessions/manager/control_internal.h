@@ -41,6 +41,8 @@ struct control_client {
 	struct request *pending; /* answers of one client keep their order */
 	char stats_name[STORE_NAME_MAX]; /* of sandbox_stats, "" for all */
 	int64_t stats_ms;                /* when it was asked for */
+	char snapshot[STORE_ID_MAX];     /* that is asked for */
+	char restored[STORE_NAME_MAX];   /* the sandbox of a restore */
 	bool is_upgrading;               /* waits for the end of an upgrade */
 	bool is_eof, is_closing;
 };
@@ -87,6 +89,16 @@ void control_on_answer(const struct manager_answer *a, void *arg);
 void control_run(struct control_client *cl, const json_t *req);
 void control_sandbox_logs(struct control_client *cl, const json_t *req);
 void control_sandbox_cp(struct control_client *cl, const json_t *req);
+/* Sets a member, null for "" and NULL; the second null for 0. */
+void control_put_str(json_t *o, const char *key, const char *s);
+void control_put_int(json_t *o, const char *key, int64_t v);
+void control_put_opt(json_t *o, const char *key, int64_t v);
+
+/* The verbs of control_snapshot.c. */
+void control_sandbox_snapshot(struct control_client *cl, const json_t *req);
+void control_sandbox_snapshots(struct control_client *cl, const json_t *req);
+void control_sandbox_restore(struct control_client *cl, const json_t *req);
+void control_sandbox_forget(struct control_client *cl, const json_t *req);
 
 /* The verbs of control_lists.c. */
 void control_ls(struct control_client *cl, const json_t *req);

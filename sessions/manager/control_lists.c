@@ -10,7 +10,7 @@
 #include "sessions/manager/attachment.h"
 #include "sessions/manager/control_internal.h"
 
-static void
+void
 control_put_str(json_t *o, const char *key, const char *s)
 {
 	json_t *v = s && s[0] ? json_string(s) : json_null();
@@ -18,14 +18,14 @@ control_put_str(json_t *o, const char *key, const char *s)
 	json_object_set_new(o, key, v ? v : json_null());
 }
 
-static void
+void
 control_put_int(json_t *o, const char *key, int64_t v)
 {
 	json_object_set_new(o, key, json_integer(v));
 }
 
 /* Times and pids: 0 says that there is none. */
-static void
+void
 control_put_opt(json_t *o, const char *key, int64_t v)
 {
 	json_object_set_new(o, key, v ? json_integer(v) : json_null());
@@ -262,9 +262,10 @@ control_sandbox_row(const struct store_sandbox *r, void *arg)
 	control_put_str(o, "provider", r->provider);
 	control_put_str(o, "template", r->template);
 	control_put_str(o, "state",
-	    b && b->is_leaving ? "removing"
-	    : b                ? sandbox_phase_name(b->phase)
-			       : r->state);
+	    b && b->is_restoring ? "restoring"
+	    : b && b->is_leaving ? "removing"
+	    : b                  ? sandbox_phase_name(b->phase)
+				 : r->state);
 	control_put_str(o, "detail", b ? detail : r->detail);
 	control_put_words(o, "unenforced", b ? b->unenforced : r->unenforced);
 	control_put_int(o, "sessions", control_count_sessions(a->m, r->name));

@@ -512,6 +512,10 @@ static const struct {
 	{ "sandbox_suspend", control_sandbox_suspend },
 	{ "sandbox_resume", control_sandbox_resume },
 	{ "sandbox_providers", control_sandbox_providers },
+	{ "sandbox_snapshot", control_sandbox_snapshot },
+	{ "sandbox_snapshots", control_sandbox_snapshots },
+	{ "sandbox_restore", control_sandbox_restore },
+	{ "sandbox_forget", control_sandbox_forget },
 	{ "status", control_status_verb },
 	{ "upgrade", control_upgrade },
 };

@@ -102,6 +102,7 @@ manager_new(struct event_base *base, const struct conf *conf,
 	}
 	store_on_queued(store, manager_on_queued, m);
 	boxes_load(m);
+	snapshots_sweep(m);
 	adopt_all(m);
 	recordings_start_sweep(m);
 	manager_arm_pump(m, 0);
@@ -180,6 +181,10 @@ manager_fail_all(struct manager *m, const char *why)
 		while (!list_empty(&b->settling))
 			request_answer(
 			    list_entry(b->settling.next, struct request, node),
+			    MANAGER_FAILED, why, -1);
+		while (!list_empty(&b->copying))
+			request_answer(
+			    list_entry(b->copying.next, struct request, node),
 			    MANAGER_FAILED, why, -1);
 	}
 }

@@ -229,6 +229,23 @@ struct request *manager_sandbox_measure(struct manager *m,
     const struct principal *who, const char *name, manager_answer_fn fn,
     void *arg);
 
+/*
+ * A snapshot of the sandbox NAME, with a label and a description or ""; its id is
+ * in ID_OUT (STORE_ID_MAX) unless the answer is a failure. And the files of the
+ * snapshot REF back, in its own sandbox or in TO; the name of that one is in
+ * NAME_OUT (SANDBOX_NAME_SIZE).
+ */
+struct request *manager_sandbox_snapshot(struct manager *m,
+    const struct principal *who, const char *name, const char *label,
+    const char *description, char *id_out, manager_answer_fn fn, void *arg);
+struct request *manager_sandbox_restore(struct manager *m,
+    const struct principal *who, const char *ref, const char *to,
+    char *name_out, manager_answer_fn fn, void *arg);
+
+/* Removes the snapshot REF. Else the code says why not, and E in a sentence. */
+enum manager_code manager_snapshot_forget(struct manager *m,
+    const struct principal *who, const char *ref, struct err *e);
+
 /* Attach to a session by id: for the command line. FLAGS: VIEWER_*. */
 struct request *manager_attach_session(struct manager *m,
     const struct principal *who, struct session *s,

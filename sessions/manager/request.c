@@ -215,6 +215,12 @@ request_wait_box(struct request *r, int extra_ms)
 }
 
 void
+request_wait_copy(struct request *r)
+{
+	request_wait(r, REQUEST_BOX, MANAGER_COPY_MS + REQUEST_BOX_MS);
+}
+
+void
 request_go_on(struct request *r)
 {
 	if (r->go_on)

@@ -17,8 +17,9 @@
 #include "store/store.h"
 
 #define MANAGER_ACK_MS   2000 /* no answer to an attach within this: it failed */
-#define MANAGER_START_MS 15000 /* no STARTED within this: it failed */
-#define MANAGER_READY_MS 5000  /* so long a request waits for a takeover */
+#define MANAGER_START_MS 15000  /* no STARTED within this: it failed */
+#define MANAGER_READY_MS 5000   /* so long a request waits for a takeover */
+#define MANAGER_COPY_MS  900000 /* so long a copy of a sandbox may take */
 
 struct manager {
 	struct event_base *base;
@@ -269,6 +270,9 @@ void request_join(struct request *r, struct session *s);
  * where it waited, or is answered if that was all.
  */
 void request_wait_box(struct request *r, int extra_ms);
+
+/* The same for a copy of all its files, of which there may be many. */
+void request_wait_copy(struct request *r);
 void request_go_on(struct request *r);
 
 /* Asks the keeper of S to flush its recording; R is answered with its OK. */
@@ -303,7 +307,38 @@ void request_on_end(struct session *s, bool has_started, const char *note);
 void copy_started(struct session *s, const struct launch_spec *spec);
 void copy_ended(struct session *s, const struct store_session_end *end);
 
+/* ---- snapshot.c -------------------------------------------------------- */
+
+/* The file of the snapshot ID. */
+void snapshot_path(
+    const struct manager *m, const char *id, char *out, size_t size);
+
+/* Forgets the snapshot ID: its file, or what there is of it, then its row. */
+int snapshot_drop(struct manager *m, const char *id, struct err *e);
+
+/*
+ * At the start, before boxes are looked at: snapshots that a former berthd did
+ * not finish are forgotten, and their boxes marked as perhaps frozen.
+ */
+void snapshots_load(struct manager *m);
+
+/*
+ * Removes workspaces that were to take the place of others and did not. Behind
+ * boxes_load().
+ */
+void snapshots_sweep(struct manager *m);
+
 /* ---- attach.c ---------------------------------------------------------- */
+
+/*
+ * True if R may make and remove the sandbox NAME, which is then R's; else it is
+ * answered.
+ */
+bool attach_may_own(struct request *r, const char *name);
+
+/* What ANSWER of a box means for R, which has nothing else to do. */
+void attach_box_answer(struct request *r, enum box_answer answer,
+    enum manager_code code, const struct err *e);
 
 /* Finds or makes the session that the shell request R names and joins it. */
 void attach_begin(struct request *r);

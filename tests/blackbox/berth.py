@@ -134,6 +134,7 @@ class Server:
         self.state = self.dir / "state"
         self.runtime = self.dir / "run"
         self.boxes = self.dir / "boxes"
+        self.snapshots = self.state / "snapshots"
         self.log_path = self.dir / "log"
         self.conf = self.dir / "berth.conf"
         self.keys_path = self.dir / "authorized_keys"

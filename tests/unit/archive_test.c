@@ -30,6 +30,7 @@ struct fixture {
 	int top_fd, from_fd, to_fd, file_fd;
 	struct archive_owner owner;
 	struct sandbox_copied copied;
+	char hash[SANDBOX_HASH_SIZE];
 	struct err e;
 };
 
@@ -96,6 +97,8 @@ pack(struct fixture *f)
 {
 	int rc = archive_pack(f->from_fd, f->file_fd, &f->copied, &f->e);
 
+	snprintf(f->hash, sizeof(f->hash), "%s", f->copied.hash);
+
 	lseek(f->file_fd, 0, SEEK_SET);
 	return rc;
 }
@@ -113,6 +116,8 @@ round_trip(struct fixture *f)
 {
 	if (pack(f) < 0 || unpack(f) < 0)
 		fail_msg("%s", f->e.msg);
+	assert_int_equal(strlen(f->hash), SANDBOX_HASH_SIZE - 1);
+	assert_string_equal(f->hash, f->copied.hash);
 }
 
 /* ---- the way there and back ------------------------------------------------- */

@@ -25,6 +25,9 @@ schema_has_the_promised_columns(void **state)
 		"started_ms, finished_ms, status FROM transfer",
 		"SELECT id, t_ms, event, identity, remote_addr, sandbox, "
 		"session_id, detail FROM audit",
+		"SELECT id, sandbox, name, description, provider, template, "
+		"state, bytes, files, skipped, created_ms FROM snapshot",
+		"SELECT * FROM v_snapshots",
 		"SELECT * FROM v_sessions",
 		"SELECT * FROM v_recordings",
 		"SELECT * FROM v_attachments",
