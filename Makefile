@@ -11,14 +11,15 @@ V         ?=
 B         := $(if $(SAN),build/asan,build)
 Q         := $(if $(V),,@)
 
-DIRS := base conf store screen sandbox sessions/wire sessions/keeper \
+DIRS := base conf store screen sandbox sandbox/archive sessions/wire sessions/keeper \
 	sessions/manager sshd/listener sshd/connection cli
-PROGRAMS := berthd berth-sshd berth-session berth-sandbox berth
+PROGRAMS := berthd berth-sshd berth-session berth-sandbox berth-archive berth
 
 main_berthd        := sshd/listener
 main_berth-sshd    := sshd/connection
 main_berth-session := sessions/keeper
 main_berth-sandbox := sandbox
+main_berth-archive := sandbox
 main_berth         := cli
 
 dirs_berthd        := sshd/listener sessions/manager sandbox store conf \
@@ -26,12 +27,14 @@ dirs_berthd        := sshd/listener sessions/manager sandbox store conf \
 dirs_berth-sshd    := sshd/connection sessions/wire base
 dirs_berth-session := sessions/keeper sessions/wire screen base
 dirs_berth-sandbox := sandbox base
+dirs_berth-archive := sandbox/archive sandbox base
 dirs_berth         := cli conf sessions/keeper sessions/wire screen base
 
 pkgs_berthd        := libevent_core sqlite3 inih jansson libsodium
 pkgs_berth-sshd    := libssh libevent_core
 pkgs_berth-session := libevent_core libutf8proc
-pkgs_berth-sandbox := libarchive libsodium
+pkgs_berth-sandbox :=
+pkgs_berth-archive := libarchive libsodium
 pkgs_berth         := jansson inih libutf8proc
 ALL_PKGS := libssh $(pkgs_berthd) libutf8proc libarchive cmocka
 # Only what tests and numbers compare with; without it all else still builds.

@@ -1,7 +1,7 @@
 /*
  * A directory as a zstd tar, and back: what is in it, with modes, owners, times
  * to the nanosecond, links, holes and extended attributes (access lists are
- * some). In berth-sandbox. Neither side trusts the other: a tree may change
+ * some). In berth-archive. Neither side trusts the other: a tree may change
  * while it is read, an archive may be anybody's; no link is followed, and
  * nothing outside of the directory is read or written.
  */
@@ -39,8 +39,8 @@ int archive_unpack(int dir_fd, int in_fd, const struct archive_owner *owner,
     struct sandbox_copied *out, struct err *e);
 
 /*
- * The same as a table, for providers: their code is in berthd too, which has no
- * use for the library. NULL there; set by archive_use().
+ * The same as a table, for providers: their code is in other programs too, which
+ * have no use for the library. NULL there; set by archive_use().
  */
 struct archive_calls {
 	int (*pack)(
@@ -50,7 +50,7 @@ struct archive_calls {
 };
 extern const struct archive_calls *sandbox_archive;
 
-/* Sets it. */
+/* Sets it, in berth-archive. */
 void archive_use(void);
 
 #endif

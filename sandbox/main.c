@@ -1,5 +1,5 @@
 /*
- * berth-sandbox: one slow operation on one sandbox; or what stands before an
+ * berth-sandbox, and berth-archive for what needs archives: one slow operation on one sandbox; or what stands before an
  * engine's client, see client.h. For the first it is started by berthd with
  * descriptor 3 = a socket, from which it reads the task and to which it tells
  * progress and result. Reads no configuration; may be killed at any moment:
@@ -113,7 +113,7 @@ main(int argc, char **argv)
 
 	log_open("berth-sandbox", LOG_INFO, false);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-		puts("berth-sandbox " BERTH_VERSION);
+		printf("%s " BERTH_VERSION "\n", program_invocation_short_name);
 		return 0;
 	}
 	if (argc > 2 && strcmp(argv[1], CLIENT_FLAG) == 0)

@@ -1,6 +1,7 @@
 /*
- * What berth-sandbox does for snapshots: the order of steps that keeps a copy
- * true and leaves nothing half done. In berth-sandbox only.
+ * What is done for snapshots: the order of steps that keeps a copy true and
+ * leaves nothing half done. In berth-archive, and in berth-sandbox what needs no
+ * archive.
  */
 #ifndef SANDBOX_SNAPSHOT_H
 #define SANDBOX_SNAPSHOT_H

@@ -1,4 +1,4 @@
-/* Copies of workspaces; see stage.h. In berth-sandbox. */
+/* Copies of workspaces; see stage.h. In berth-sandbox and berth-archive. */
 #include "sandbox/stage.h"
 
 #include <errno.h>
@@ -24,6 +24,8 @@ stage_pack(const struct sandbox_spec *s, int out_fd, struct sandbox_copied *out,
 {
 	autoclose int fd = workspace_open(s, e);
 
+	if (!sandbox_archive)
+		return err_set(e, -ENOSYS, "this program knows no archives");
 	return fd < 0 ? fd : sandbox_archive->pack(fd, out_fd, out, e);
 }
 
@@ -76,6 +78,8 @@ stage_unpack(const struct sandbox_spec *s, int in_fd,
 	snprintf(name, sizeof(name), STAGE_NAME, s->name);
 	if (in_fd < 0)
 		return stage_clear(dir_fd, name, e);
+	if (!sandbox_archive)
+		return err_set(e, -ENOSYS, "this program knows no archives");
 	fd = stage_make(dir_fd, name, e);
 	if (fd < 0)
 		return fd;

@@ -120,7 +120,8 @@ allowed_berthd='event_core sqlite3 inih jansson sodium'
 allowed_berth_sshd='ssh event_core seccomp'
 allowed_berth_session='event_core utf8proc sodium zstd pcre2-8 seccomp'
 # The first process of every sandbox is a copy of it.
-allowed_berth_sandbox='archive sodium'
+allowed_berth_sandbox=''
+allowed_berth_archive='archive sodium'
 allowed_berth='sqlite3 jansson sodium inih utf8proc'
 
 # And what must not come in through another library either: private memory in
@@ -129,11 +130,13 @@ denied_berthd='ssh crypto'
 denied_berth_sshd='sqlite3 inih jansson'
 denied_berth_session='ssh crypto sqlite3 inih jansson'
 denied_berth_sandbox='ssh crypto sqlite3 inih jansson event_core'
+denied_berth_archive='ssh crypto sqlite3 inih jansson event_core'
 denied_berth='ssh crypto'
 
 check_links() {
 	local program path row lib rc=0
-	for program in berthd berth-sshd berth-session berth-sandbox berth; do
+	for program in berthd berth-sshd berth-session berth-sandbox \
+		berth-archive berth; do
 		path=${BERTH_BUILD:-build}/$program
 		if [ ! -x "$path" ]; then
 			echo "$path: not built"

@@ -18,6 +18,7 @@ put 0755 "$build/berth" "$PREFIX/bin/berth"
 put 0755 "$build/berth-sshd" "$PREFIX/libexec/berth/berth-sshd"
 put 0755 "$build/berth-session" "$PREFIX/libexec/berth/berth-session"
 put 0755 "$build/berth-sandbox" "$PREFIX/libexec/berth/berth-sandbox"
+put 0755 "$build/berth-archive" "$PREFIX/libexec/berth/berth-archive"
 
 put 0644 docs/man/berth.1 "$PREFIX/share/man/man1/berth.1"
 put 0644 docs/man/berthd.8 "$PREFIX/share/man/man8/berthd.8"

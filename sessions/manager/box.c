@@ -119,16 +119,19 @@ box_start(
 		.command =
 		    (struct command *)(uintptr_t)command_find(b->spec.provider),
 	};
+	const char *program = b->m->sandbox_path;
 	uint32_t ms = b->provider && b->provider->job_ms ? b->provider->job_ms
 							 : BOX_JOB_MS;
 
 	if (op == TASK_SNAPSHOT || op == TASK_UNPACK || op == TASK_REPLACE ||
 	    op == TASK_UNSTAGE)
 		ms = MANAGER_COPY_MS;
-	if (op == TASK_SNAPSHOT || op == TASK_UNPACK)
+	if (op == TASK_SNAPSHOT || op == TASK_UNPACK) {
 		snapshot_path(b->m, b->copy.id, t.file, sizeof(t.file));
+		program = b->m->archive_path;
+	}
 	snprintf(t.arg, sizeof(t.arg), "%s", arg);
-	return job_start(b->m->base, b->m->sandbox_path, &t, (int)ms, fn, b, e);
+	return job_start(b->m->base, program, &t, (int)ms, fn, b, e);
 }
 
 int

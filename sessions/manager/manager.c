@@ -76,6 +76,7 @@ manager_new(struct event_base *base, const struct conf *conf,
 	m->recordings_dir = xstrdup(paths->recordings_dir);
 	m->keeper_path = xstrdup(paths->keeper_path);
 	m->sandbox_path = xstrdup(paths->sandbox_path);
+	m->archive_path = snapshot_program(paths->sandbox_path);
 	m->spec = *paths->spec;
 	m->generation = (uint64_t)clock_wall_ms();
 	list_init(&m->boxes);
@@ -149,6 +150,7 @@ manager_free(struct manager *m)
 	free(m->recordings_dir);
 	free(m->keeper_path);
 	free(m->sandbox_path);
+	free(m->archive_path);
 	free(m);
 }
 

@@ -29,6 +29,7 @@ struct manager {
 	int locks_fd;   /* RUNTIME/sessions: locks and sockets of keepers */
 	char *recordings_dir;
 	char *keeper_path, *sandbox_path;
+	char *archive_path;       /* berth-archive, beside that */
 	struct sandbox_spec spec; /* what all sandboxes have in common */
 	uint64_t generation;
 	struct list boxes; /* struct box */
@@ -308,6 +309,9 @@ void copy_started(struct session *s, const struct launch_spec *spec);
 void copy_ended(struct session *s, const struct store_session_end *end);
 
 /* ---- snapshot.c -------------------------------------------------------- */
+
+/* Where berth-archive is, given where berth-sandbox is; the caller frees it. */
+char *snapshot_program(const char *sandbox_path);
 
 /* The file of the snapshot ID. */
 void snapshot_path(

@@ -22,6 +22,15 @@
 
 #define SNAPSHOT_SUFFIX ".tar.zst"
 
+char *
+snapshot_program(const char *sandbox_path)
+{
+	const char *slash = strrchr(sandbox_path, '/');
+
+	return xasprintf("%.*sberth-archive",
+	    slash ? (int)(slash + 1 - sandbox_path) : 0, sandbox_path);
+}
+
 void
 snapshot_path(const struct manager *m, const char *id, char *out, size_t size)
 {

@@ -270,7 +270,7 @@ class Server:
         self.bin.mkdir(exist_ok=True)
         true = run([self.build / "berthd", "--version"]).stdout.split()[1]
         for name in ("berthd", "berth-sshd", "berth-session",
-                     "berth-sandbox"):
+                     "berth-sandbox", "berth-archive"):
             data = (self.build / name).read_bytes()
             if version:
                 assert len(version) == len(true)

@@ -20,7 +20,7 @@ _counter = itertools.count()
 
 def pytest_sessionstart(session):
     del session
-    for name in ("berthd", "berth-sshd", "berth-session", "berth-sandbox",
+    for name in ("berthd", "berth-sshd", "berth-session", "berth-sandbox", "berth-archive",
                  "berth"):
         if not (BUILD / name).exists():
             pytest.exit(f"{BUILD / name} is missing: build it first", 4)

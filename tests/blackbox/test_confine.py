@@ -17,7 +17,8 @@ import procs
 from berth import IS_ROOT, RELEASE, run, wait_for
 
 SERVER = {"build": RELEASE}
-PROGRAMS = ("berthd", "berth-sshd", "berth-session", "berth-sandbox", "berth")
+PROGRAMS = ("berthd", "berth-sshd", "berth-session", "berth-sandbox",
+            "berth-archive", "berth")
 CAP_KILL = 1 << 5
 
 pytestmark = pytest.mark.skipif(

@@ -221,7 +221,7 @@ def test_tidy_looks_again_when_a_header_changed(tree):
     assert "inconsistent-declaration-parameter-name" in said
 
 
-PROGRAMS = ["berthd", "berth-sshd", "berth-session", "berth-sandbox",
+PROGRAMS = ["berthd", "berth-sshd", "berth-session", "berth-sandbox", "berth-archive",
             "berth"]
 
 

@@ -35,6 +35,7 @@ def installed(tmp_path_factory):
     ("libexec/berth/berth-sshd", 0o755),
     ("libexec/berth/berth-session", 0o755),
     ("libexec/berth/berth-sandbox", 0o755),
+    ("libexec/berth/berth-archive", 0o755),
     ("share/man/man1/berth.1", 0o644),
     ("share/man/man5/berth.conf.5", 0o644),
     ("share/man/man8/berthd.8", 0o644),

@@ -1,5 +1,5 @@
 /*
- * From a directory to an archive; see archive.h. In berth-sandbox. Whatever is
+ * From a directory to an archive; see archive.h. In berth-archive. Whatever is
  * looked at is held by a descriptor first, so that what is written is what was
  * looked at, whoever moves things meanwhile.
  */
@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "sandbox/archive.h"
-#include "sandbox/archive_hash.h"
+#include "sandbox/archive/hash.h"
 #include "sandbox/provider.h"
 #include "sandbox/task.h"
 #include "sandbox/workspace.h"

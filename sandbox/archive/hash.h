@@ -1,6 +1,6 @@
 /*
  * The hash of an archive's bytes: neither the tar nor the frames of zstd that
- * the library writes have one. Private to archive*.c.
+ * the library writes have one. Private to this folder.
  */
 #ifndef SANDBOX_ARCHIVE_HASH_H
 #define SANDBOX_ARCHIVE_HASH_H

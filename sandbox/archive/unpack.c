@@ -1,5 +1,5 @@
 /*
- * From an archive to a directory; see archive.h. In berth-sandbox. The kernel
+ * From an archive to a directory; see archive.h. In berth-archive. The kernel
  * resolves every path below the directory and refuses whatever leads through a
  * link or out of it; nothing that is there is ever written again, so that an
  * entry cannot change what a former one made.
@@ -21,7 +21,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "sandbox/archive.h"
-#include "sandbox/archive_hash.h"
+#include "sandbox/archive/hash.h"
 #include "sandbox/provider.h"
 #include "sandbox/task.h"
 
