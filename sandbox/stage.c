@@ -43,6 +43,27 @@ stage_clear(int dir_fd, const char *name, struct err *e)
 	return rc < 0 ? err_sys(e, rc, "cannot remove %s", name) : 0;
 }
 
+/* One step replaces a directory, and no file system that is mounted there. */
+static int
+stage_check(int dir_fd, const struct sandbox_spec *s, struct err *e)
+{
+	struct stat dir, st;
+
+	if (fstat(dir_fd, &dir) < 0)
+		return err_sys(e, -errno, "cannot look at %s", s->dir);
+	if (fstatat(dir_fd, s->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT
+			   ? 0
+			   : err_sys(e, -errno, "cannot look at workspace %s",
+				 s->name);
+	if (st.st_dev != dir.st_dev)
+		return err_set(e, -EOPNOTSUPP,
+		    "workspace %s is a file system of its own (workspace_size) "
+		    "and cannot be replaced; restore into another sandbox",
+		    s->name);
+	return 0;
+}
+
 /* An empty one that is ours; the descriptor holds its lock. */
 static int
 stage_make(int dir_fd, const char *name, struct err *e)
@@ -80,6 +101,9 @@ stage_unpack(const struct sandbox_spec *s, int in_fd,
 		return stage_clear(dir_fd, name, e);
 	if (!sandbox_archive)
 		return err_set(e, -ENOSYS, "this program knows no archives");
+	rc = stage_check(dir_fd, s, e);
+	if (rc < 0)
+		return rc;
 	fd = stage_make(dir_fd, name, e);
 	if (fd < 0)
 		return fd;
@@ -102,6 +126,9 @@ stage_replace(const struct sandbox_spec *s, struct err *e)
 	if (dir_fd < 0)
 		return dir_fd;
 	snprintf(name, sizeof(name), STAGE_NAME, s->name);
+	rc = stage_check(dir_fd, s, e);
+	if (rc < 0)
+		return rc;
 	/* Not beside a berthd that begins anew with what is there. */
 	rc = task_check(e);
 	if (rc < 0)

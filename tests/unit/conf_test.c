@@ -117,6 +117,7 @@ every_default_of_the_contract_is_in_the_table(void **state)
 		{ "access.allow_sk", "no" },
 		{ "access.default_template", "auto" },
 		{ "sandbox.dir", NULL },
+		{ "sandbox.snapshots", "@/snapshots" },
 		{ "sandbox.user", "berth-box" },
 		{ "sandbox.sftp_server", NULL },
 		{ "sandbox.providers", "none" },

@@ -300,11 +300,13 @@ tasks_come_back_as_they_were(void **state)
 	t.spec.cpu_percent = 150;
 	t.spec.network = SANDBOX_NET_NONE;
 	snprintf(t.spec.rootfs, sizeof(t.spec.rootfs), "/srv/root");
+	snprintf(t.file, sizeof(t.file), "/srv/x.tar.zst");
 	task_encode(&b, &t);
 	assert_int_equal(task_decode(buf_head(&b), buf_len(&b), &got), 0);
 	assert_int_equal(got.op, TASK_TEARDOWN);
 	assert_string_equal(got.spec.name, "box");
 	assert_string_equal(got.spec.rootfs, "/srv/root");
+	assert_string_equal(got.file, "/srv/x.tar.zst");
 	assert_int_equal(got.spec.memory_bytes, 1ULL << 40);
 	assert_int_equal(got.spec.network, SANDBOX_NET_NONE);
 	for (size_t n = 0; n < buf_len(&b); n++)
@@ -316,7 +318,7 @@ static void
 tasks_that_nobody_may_ask_for_are_refused(void **state)
 {
 	struct task t = { .op = TASK_PROVISION, .spec = spec_of("box") }, got;
-	struct task bad[5] = { t, t, t, t, t };
+	struct task bad[6] = { t, t, t, t, t, t };
 
 	(void)state;
 	bad[0].spec.uid = 0;
@@ -324,6 +326,7 @@ tasks_that_nobody_may_ask_for_are_refused(void **state)
 	snprintf(bad[2].spec.dir, sizeof(bad[2].spec.dir), "relative");
 	bad[3].spec.network = SANDBOX_NET_NONE + 1;
 	bad[4].op = TASK_OPS;
+	snprintf(bad[5].file, sizeof(bad[5].file), "relative");
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct buf b = { 0 };
 
@@ -343,6 +346,7 @@ reports_come_back_as_they_were(void **state)
 	(void)state;
 	snprintf(r.line, sizeof(r.line), "no room");
 	snprintf(r.made.missing, sizeof(r.made.missing), "memory");
+	r.copied = (struct sandbox_copied){ 1, 2, 3, "abcdef" };
 	task_report_encode(&b, &r);
 	assert_int_equal(
 	    task_report_decode(buf_head(&b), buf_len(&b), &got), 0);
@@ -350,6 +354,8 @@ reports_come_back_as_they_were(void **state)
 	assert_int_equal(got.code, -ENOSPC);
 	assert_string_equal(got.line, "no room");
 	assert_string_equal(got.made.missing, "memory");
+	assert_int_equal(got.copied.bytes, 2);
+	assert_string_equal(got.copied.hash, "abcdef");
 	for (size_t n = 0; n < buf_len(&b); n++)
 		assert_int_equal(
 		    task_report_decode(buf_head(&b), n, &got), -EPROTO);

@@ -455,10 +455,10 @@ what_a_provider_lacks_is_unsupported(void **state)
 	assert_int_equal(
 	    sandbox_require(sandbox_local(), SANDBOX_CAP_EXEC, &e), 0);
 	assert_int_equal(
-	    sandbox_require(sandbox_local(), SANDBOX_CAP_SNAPSHOT, &e),
+	    sandbox_require(sandbox_local(), SANDBOX_CAP_SUSPEND, &e),
 	    -EOPNOTSUPP);
-	assert_string_equal(e.msg, "unsupported: provider local cannot make a "
-				   "snapshot of a sandbox");
+	assert_string_equal(
+	    e.msg, "unsupported: provider local cannot suspend a sandbox");
 	sandbox_capability_names(
 	    SANDBOX_CAP_EXEC | SANDBOX_CAP_METRICS, names, sizeof(names));
 	assert_string_equal(names, "exec, metrics");
