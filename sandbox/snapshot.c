@@ -68,7 +68,7 @@ static int
 snapshot_take(const struct sandbox_provider *p, const struct task *t,
     struct sandbox_copied *out, struct err *e)
 {
-	const char *name;
+	const char *name = "";
 	autoclose int dir_fd = snapshot_open_dir(t, &name, e), fd = -1;
 	autofree char *part = NULL;
 	int rc;
@@ -100,7 +100,7 @@ static int
 snapshot_unpack(const struct sandbox_provider *p, const struct task *t,
     struct sandbox_copied *out, struct err *e)
 {
-	const char *name;
+	const char *name = "";
 	autoclose int dir_fd = snapshot_open_dir(t, &name, e), fd = -1;
 	int rc;
 

@@ -342,20 +342,34 @@ pack_name(
 	return pack_file(p, &f, depth);
 }
 
+/* A stream of its own for what DIR_FD names, which may be O_PATH; or NULL. */
+static DIR *
+pack_open_directory(int dir_fd)
+{
+	autoclose int fd =
+	    openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (d)
+		take_fd(&fd);
+	return d;
+}
+
 static int
 pack_directory(struct pack *p, int dir_fd, const char *path, int depth)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 	int rc = 0;
+	DIR *d;
 
 	if (depth >= WORKSPACE_DEPTH_MAX)
-		rc = err_set(p->e, -ELOOP,
+		return err_set(p->e, -ELOOP,
 		    "a directory is nested deeper than %d",
 		    WORKSPACE_DEPTH_MAX);
-	else if (!d)
-		rc = err_sys(p->e, -errno, "cannot read %.100s", path);
+	d = pack_open_directory(dir_fd);
+	if (!d)
+		return err_sys(p->e, -errno, "cannot read %.100s", path);
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe) */
 	while (rc == 0 && (errno = 0, entry = readdir(d))) {
 		autofree char *below = NULL;
 
@@ -367,10 +381,7 @@ pack_directory(struct pack *p, int dir_fd, const char *path, int depth)
 	}
 	if (rc == 0 && errno)
 		rc = err_sys(p->e, -errno, "cannot read %.100s", path);
-	if (d)
-		closedir(d);
-	else if (fd >= 0)
-		close(fd);
+	closedir(d);
 	return rc;
 }
 

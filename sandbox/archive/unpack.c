@@ -30,6 +30,7 @@
 #define UNPACK_SHOWN_MAX 100
 
 struct unpack {
+	crypto_generichash_state hash;
 	struct archive *a;
 	int top_fd, in_fd;
 	struct archive_owner owner, former;
@@ -37,7 +38,6 @@ struct unpack {
 	struct list dirs; /* struct unpack_dir, in their order */
 	char *buffer;
 	struct sandbox_copied count;
-	crypto_generichash_state hash;
 	struct err *e;
 };
 
