@@ -257,5 +257,6 @@ def test_right_links_pass(tree):
     link(tree, "berth-sshd", "-lssh", "-levent_core")
     link(tree, "berth-session", "-levent_core", "-lutf8proc", "-lzstd")
     link(tree, "berth-sandbox")
+    link(tree, "berth-archive", "-larchive", "-lsodium")
     link(tree, "berth", "-ljansson")
     assert check(tree, "links", BERTH_BUILD="bin")[0] == 0
