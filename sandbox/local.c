@@ -125,9 +125,8 @@ local_measure(const struct sandbox_spec *s, const char *sids,
 static const struct sandbox_provider local_provider = {
 	.name = "local",
 	.description = "a directory of this machine; separates nothing",
-	.capabilities =
-	    SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD | SANDBOX_CAP_METRICS |
-	    SANDBOX_CAP_SNAPSHOT,
+	.capabilities = SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD |
+			SANDBOX_CAP_METRICS | SANDBOX_CAP_SNAPSHOT,
 	.is_quick = true,
 	.provision = local_provision,
 	.teardown = workspace_remove,

@@ -25,7 +25,7 @@ enum task_op {
 	TASK_REAP, /* of the session arg */
 	TASK_SUSPEND,
 	TASK_RESUME,
-	TASK_MEASURE, /* with the sessions arg */
+	TASK_MEASURE,  /* with the sessions arg */
 	TASK_SNAPSHOT, /* into the file */
 	TASK_UNPACK,   /* the file, of hash arg, beside the workspace */
 	TASK_UNSTAGE,  /* removes what is beside it */

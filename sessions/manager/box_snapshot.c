@@ -47,8 +47,7 @@ box_may_copy(struct box *b, enum manager_code *code_out, struct err *e)
 	if (sandbox_require(b->provider, SANDBOX_CAP_SNAPSHOT, e) < 0)
 		return false;
 	*code_out = MANAGER_CONFLICT;
-	if (b->job || b->is_initialising || b->is_leaving ||
-	    b->m->is_closing) {
+	if (b->job || b->is_initialising || b->is_leaving || b->m->is_closing) {
 		err_set(
 		    e, -EBUSY, "sandbox %s is being worked on", b->spec.name);
 		return false;

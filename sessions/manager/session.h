@@ -134,7 +134,7 @@ struct request {
 	bool copies_in, wants_total;  /* of manager_copy() */
 	char *copy_path;              /* the same; owned */
 	struct sandbox_log_query log; /* of manager_logs() */
-	bool has_roused;      /* its sandbox was changed for it */
+	bool has_roused;              /* its sandbox was changed for it */
 	int client_fd;        /* the viewer's end while the keeper is asked */
 	struct principal who; /* strings owned */
 	char sandbox[STORE_NAME_MAX], name[STORE_NAME_MAX];
