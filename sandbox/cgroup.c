@@ -22,6 +22,7 @@
 
 #define CGROUP_PERIOD_US 100000
 #define CGROUP_LOOK_MS   2
+#define CGROUP_TRIES     10
 
 /* What berthd and its kin move into when v2 wants its group without them. */
 #define CGROUP_MAIN CGROUP_FIND_MAIN
@@ -76,25 +77,34 @@ cgroup_has_word(const char *text, const char *word)
 
 /*
  * A v2 group that gives controllers to its children has no processes itself:
- * those of BASE, which are berthd's, move one level down.
+ * those of BASE, which are berthd's, move one level down. The kernel insists for
+ * memory only; for pids and cpu it takes the order, and then lets nobody into the
+ * children (EOPNOTSUPP). The root is free of this and has no type.
  */
 static int
 cgroup_evacuate(const char *base)
 {
 	autofree char *leaf = xasprintf("%s/" CGROUP_MAIN, base);
-	char text[16384], *line, *rest = text;
-	ssize_t n;
+	char text[16384];
 
-	if (mkdir(leaf, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	n = cgroup_read(base, "cgroup.procs", text, sizeof(text));
-	if (n < 0)
-		return (int)n;
-	while ((line = strsep(&rest, "\n"))) {
-		if (*line)
-			cgroup_write(leaf, "cgroup.procs", line);
+	if (cgroup_read(base, "cgroup.type", text, sizeof(text)) == -ENOENT)
+		return 0;
+	/* What was forked meanwhile is found the next time. */
+	for (int i = 0; i < CGROUP_TRIES; i++) {
+		char *line, *rest = text;
+		ssize_t n =
+		    cgroup_read(base, "cgroup.procs", text, sizeof(text));
+
+		if (n <= 0)
+			return (int)n;
+		if (mkdir(leaf, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		while ((line = strsep(&rest, "\n"))) {
+			if (*line)
+				cgroup_write(leaf, "cgroup.procs", line);
+		}
 	}
-	return 0;
+	return -EBUSY;
 }
 
 /* Has BASE, a group of v2, give its children the controller NAME. */
@@ -104,20 +114,18 @@ cgroup_enable(const char *base, const char *name)
 	char text[512], order[64];
 	int rc;
 
+	if (cgroup_read(base, "cgroup.controllers", text, sizeof(text)) < 0 ||
+	    !cgroup_has_word(text, name))
+		return -ENOENT;
+	rc = cgroup_evacuate(base);
+	if (rc < 0)
+		return rc;
 	if (cgroup_read(base, "cgroup.subtree_control", text, sizeof(text)) >=
 		0 &&
 	    cgroup_has_word(text, name))
 		return 0;
-	if (cgroup_read(base, "cgroup.controllers", text, sizeof(text)) < 0 ||
-	    !cgroup_has_word(text, name))
-		return -ENOENT;
 	snprintf(order, sizeof(order), "+%s", name);
-	rc = cgroup_write(base, "cgroup.subtree_control", order);
-	if (rc != -EBUSY)
-		return rc;
-	rc = cgroup_evacuate(base);
-	return rc < 0 ? rc
-		      : cgroup_write(base, "cgroup.subtree_control", order);
+	return cgroup_write(base, "cgroup.subtree_control", order);
 }
 
 /* Makes the group of S below BASE; *OUT is its path, "" when it cannot be. */

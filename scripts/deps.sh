@@ -4,7 +4,7 @@
 # root or through `sudo -n`; failing that prints the command to type, exit 1.
 # As root it also makes the system users that berthd runs things as.
 #
-# Usage: deps.sh run | test | long | engines | fuzz | bench | users
+# Usage: deps.sh run | test | guest | long | engines | fuzz | bench | users
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL=C
@@ -26,13 +26,16 @@ test_packages=(
 long_packages=(valgrind dpkg-dev)
 fuzz_packages=(clang 'libclang-rt-dev|libclang-rt-14-dev')
 
+# A kernel and what boots it: tests of cgroup v2 are skipped without.
+guest_packages=(qemu-system-x86 busybox-static cpio linux-image-cloud-amd64)
+
 # Daemons that start when they are installed: only for who asks for them.
 engine_packages=(docker.io podman runc lxd lxd-client busybox-static)
 bench_packages=(openssh-server libtsm-dev python3 rsync git tmux dtach)
 
 usage() {
-	echo "usage: scripts/deps.sh run | test | long | engines | fuzz |" \
-		"bench | users" >&2
+	echo "usage: scripts/deps.sh run | test | guest | long | engines |" \
+		"fuzz | bench | users" >&2
 	exit 2
 }
 
@@ -70,7 +73,9 @@ choose() {
 }
 
 apt() {
-	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q \
+	# a kernel that only tests boot needs no initial file system
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive INITRD=No apt-get \
+		-y -q \
 		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null
 }
 
@@ -122,6 +127,7 @@ long)
 	wanted=("${run_packages[@]}" "${test_packages[@]}"
 		"${long_packages[@]}")
 	;;
+guest) wanted=("${guest_packages[@]}") ;;
 engines) wanted=("${engine_packages[@]}") ;;
 fuzz) wanted=("${run_packages[@]}" "${fuzz_packages[@]}") ;;
 bench) wanted=("${run_packages[@]}" "${bench_packages[@]}") ;;
