@@ -69,7 +69,7 @@ box_unmeasured(struct manager *m, const char *name, int64_t since_ms)
 		if (name && strcmp(name, b->spec.name) != 0)
 			continue;
 		if (b->provider && b->provider->measure &&
-		    b->phase == SANDBOX_RUNNING && b->measured_ms < since_ms)
+		    box_lives(b->phase) && b->measured_ms < since_ms)
 			return b;
 	}
 	return NULL;

@@ -9,12 +9,12 @@ import shutil
 import subprocess
 import tempfile
 
-from berth import BUILD, Failure, run
+from berth import RELEASE, Failure, run
 
 QEMU = shutil.which("qemu-system-x86_64")
 BUSYBOX = pathlib.Path("/usr/bin/busybox")
 PROGRAMS = ("berthd", "berth-sshd", "berth-session", "berth-sandbox", "berth")
-BOOT_S = 280
+BOOT_S = 200
 MEMORY_MB = 1024
 
 # The first file system cannot be the old root of pivot_root(2), so all moves.
@@ -37,6 +37,7 @@ mount -t cgroup2 none /sys/fs/cgroup
 insmod /usr/lib/overlay.ko
 ip link set lo up
 hostname guest
+echo
 sh /test </dev/null
 echo "@end $?"
 poweroff -f
@@ -95,7 +96,7 @@ def fill(root, script):
             (root / "usr/bin" / name).symlink_to("busybox")
     # Busybox's own cannot become another user.
     (root / "usr/bin/setpriv").unlink()
-    for program in (*(BUILD / name for name in PROGRAMS),
+    for program in (*(RELEASE / name for name in PROGRAMS),
                     pathlib.Path(shutil.which("setpriv"))):
         shutil.copy(program, root / "usr/bin")
         for library in libraries(program):

@@ -39,7 +39,7 @@ begin() {
 		echo 0 >$G/$1/cgroup.procs
 		exec $as berthd -c /etc/berth.conf
 	) >/tmp/log 2>&1 &
-	for i in $(seq 100); do
+	for i in $(seq 300); do
 		$as berth ls >/dev/null 2>&1 && return
 		sleep 0.1
 	done
@@ -75,7 +75,7 @@ try() {
 	say "$1-still" $([ "$one" = "$two" ] && echo yes)
 	$as berth sandbox resume box
 	say "$1-resume" $?
-	for i in $(seq 100); do
+	for i in $(seq 300); do
 		three=$(cat "$W/box/count")
 		[ "$two" != "$three" ] && break
 		sleep 0.1
@@ -95,8 +95,11 @@ echo "+memory +pids +cpu" >$G/cgroup.subtree_control
 as= W=/var/lib/berth-sandboxes
 begin service
 try root
-kill $(cat $G/service/main/cgroup.procs)
-wait
+kill $(cat $G/service/cgroup.procs $G/service/berth-main/cgroup.procs)
+for i in $(seq 300); do
+	[ -z "$(cat $G/service/berth-main/cgroup.procs)" ] && break
+	sleep 0.1
+done
 
 export HOME=/home/user BERTH_SOCKET=/home/user/run/control.sock
 conf <<EOT
@@ -104,6 +107,7 @@ conf <<EOT
 [server]
 state_dir = /home/user/state
 runtime_dir = /home/user/run
+listen = 127.0.0.1:2223
 EOT
 as=as_user W=/home/user/state/sandboxes
 begin user
@@ -125,7 +129,7 @@ def said():
                 for line in out if line.startswith("@"))
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("who", ["root", "user"])
 def test_limits_hold_and_a_sandbox_sleeps(said, who):
     """pids and cpu are threaded: a group that gives them to its children while
