@@ -14,24 +14,33 @@
 
 #define PROCESS_STATUS_MAX 8192 /* up to its groups, were they a thousand */
 
+ssize_t
+process_file(pid_t pid, const char *name, char *out, size_t size)
+{
+	char path[64];
+	autoclose int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -errno : read(fd, out, size - 1);
+	if (fd >= 0 && n < 0)
+		n = -errno;
+	out[n > 0 ? n : 0] = '\0';
+	return n == -ENOENT ? -ESRCH : n;
+}
+
 int
 process_read(pid_t pid, struct process *out)
 {
-	autoclose int fd = -1;
 	struct process p = { .pid = pid };
 	unsigned long long start;
-	char path[64], text[1024];
+	char text[1024];
 	const char *s;
-	ssize_t n;
+	ssize_t n = process_file(pid, "stat", text, sizeof(text));
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	n = read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
-		return -ESRCH;
-	text[n] = '\0';
+		return n < 0 ? (int)n : -ESRCH;
 	/* The name in field 2 may hold anything, a ')' too: count from its end. */
 	s = strrchr(text, ')');
 	/* NOLINTNEXTLINE(cert-err34-c): the kernel prints numbers */
@@ -126,16 +135,10 @@ bool
 process_has_group(pid_t pid, gid_t gid)
 {
 	static const char key[] = "\nGroups:";
-	autoclose int fd = -1;
-	char path[64], text[PROCESS_STATUS_MAX], *at, *end;
-	ssize_t n;
+	char text[PROCESS_STATUS_MAX], *at, *end;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
+	if (process_file(pid, "status", text, sizeof(text)) <= 0)
 		return false;
-	text[n] = '\0';
 	at = strstr(text, key);
 	for (at = at ? at + strlen(key) : NULL; at; at = end) {
 		unsigned long v;

@@ -17,6 +17,12 @@ struct process {
 	bool is_marked; /* of process_walk(): a descendant */
 };
 
+/*
+ * Up to SIZE - 1 bytes of /proc/PID/NAME, with a NUL behind them; how many, -ESRCH
+ * when it is gone, or another negative errno, and then OUT is "".
+ */
+ssize_t process_file(pid_t pid, const char *name, char *out, size_t size);
+
 /* Reads /proc/PID/stat; 0, -ESRCH or another negative errno. */
 int process_read(pid_t pid, struct process *out);
 

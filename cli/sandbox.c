@@ -115,12 +115,12 @@ sandbox_print_rows(struct cli *c, json_t *request, const struct column *columns,
 	return CLI_DONE;
 }
 
-int
-verb_sandbox_providers(struct cli *c, int argc, char **argv)
+/* Verbs that take nothing but --json. */
+static int
+sandbox_json_only(struct cli *c, int argc, char **argv, bool *is_json)
 {
-	bool is_json = false;
 	const struct arg_option options[] = {
-		{ 0, ARG_FLAG, "json", &is_json },
+		{ 0, ARG_FLAG, "json", is_json },
 	};
 	struct err e = { 0 };
 
@@ -128,6 +128,17 @@ verb_sandbox_providers(struct cli *c, int argc, char **argv)
 	if (argc != 0)
 		return cli_usage(
 		    c, "%s", argc < 0 ? e.msg : "there are no arguments");
+	return CLI_DONE;
+}
+
+int
+verb_sandbox_providers(struct cli *c, int argc, char **argv)
+{
+	bool is_json = false;
+	int code = sandbox_json_only(c, argc, argv, &is_json);
+
+	if (code != CLI_DONE)
+		return code;
 	return sandbox_print_rows(c,
 	    json_pack("{s:s}", "verb", "sandbox_providers"),
 	    sandbox_provider_columns, ARRAY_LEN(sandbox_provider_columns),
@@ -138,15 +149,10 @@ int
 verb_sandbox_ls(struct cli *c, int argc, char **argv)
 {
 	bool is_json = false;
-	const struct arg_option options[] = {
-		{ 0, ARG_FLAG, "json", &is_json },
-	};
-	struct err e = { 0 };
+	int code = sandbox_json_only(c, argc, argv, &is_json);
 
-	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
-	if (argc != 0)
-		return cli_usage(
-		    c, "%s", argc < 0 ? e.msg : "there are no arguments");
+	if (code != CLI_DONE)
+		return code;
 	return sandbox_print(c, NULL, is_json);
 }
 

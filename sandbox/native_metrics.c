@@ -4,11 +4,9 @@
  */
 #include "sandbox/native_metrics.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/process.h"
@@ -18,27 +16,13 @@
 
 #define METRICS_FILE_MAX 16384
 
-static ssize_t
-metrics_read(pid_t pid, const char *name, char *out, size_t size)
-{
-	char path[64];
-	autoclose int fd = -1;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, out, size - 1);
-	out[n > 0 ? n : 0] = '\0';
-	return n;
-}
-
 /* Bytes of every interface but the loopback. */
 static void
 metrics_network(pid_t pid, struct sandbox_metrics *out)
 {
 	char text[METRICS_FILE_MAX], *line, *rest = text;
 
-	if (metrics_read(pid, "net/dev", text, sizeof(text)) < 0)
+	if (process_file(pid, "net/dev", text, sizeof(text)) < 0)
 		return;
 	out->net_rx_bytes = out->net_tx_bytes = 0;
 	while ((line = strsep(&rest, "\n"))) {

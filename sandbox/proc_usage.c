@@ -1,7 +1,6 @@
 /* Sums over /proc; see proc_usage.h. */
 #include "sandbox/proc_usage.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,27 +13,13 @@
 
 #define USAGE_KEEPER "berth-session"
 
-static ssize_t
-usage_read(pid_t pid, const char *name, char *out, size_t size)
-{
-	char path[64];
-	autoclose int fd = -1;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, out, size - 1);
-	out[n > 0 ? n : 0] = '\0';
-	return n;
-}
-
 void
 proc_usage_add(struct proc_usage *u, pid_t pid)
 {
 	char text[1024], *p;
 	int64_t own[2], waited[2], resident;
 
-	if (usage_read(pid, "stat", text, sizeof(text)) <= 0)
+	if (process_file(pid, "stat", text, sizeof(text)) <= 0)
 		return;
 	p = strrchr(text, ')');
 	/* NOLINTNEXTLINE(cert-err34-c): the kernel prints numbers */
@@ -68,7 +53,7 @@ static bool
 usage_is_keeper(pid_t pid, const char *sids)
 {
 	char text[512];
-	ssize_t n = usage_read(pid, "cmdline", text, sizeof(text));
+	ssize_t n = process_file(pid, "cmdline", text, sizeof(text));
 	const char *sid, *at;
 	size_t len;
 

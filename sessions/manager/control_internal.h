@@ -41,9 +41,9 @@ struct control_client {
 	struct request *pending; /* answers of one client keep their order */
 	char stats_name[STORE_NAME_MAX]; /* of sandbox_stats, "" for all */
 	int64_t stats_ms;                /* when it was asked for */
-	char snapshot[STORE_ID_MAX];     /* that is asked for */
-	char restored[STORE_NAME_MAX];   /* the sandbox of a restore */
-	bool is_upgrading;               /* waits for the end of an upgrade */
+	const char *word_key; /* of a snapshot's or a restore's answer */
+	char word[STORE_NAME_MAX];
+	bool is_upgrading; /* waits for the end of an upgrade */
 	bool is_eof, is_closing;
 };
 

@@ -6,8 +6,9 @@
 #include "base/err.h"
 #include "sessions/manager/control_internal.h"
 
+/* The answer is the word that was asked for, under its key. */
 static void
-control_on_snapshot(const struct manager_answer *a, void *arg)
+control_on_word(const struct manager_answer *a, void *arg)
 {
 	struct control_client *cl = arg;
 	json_t *o;
@@ -16,7 +17,7 @@ control_on_snapshot(const struct manager_answer *a, void *arg)
 		control_error(cl, a->code, "%s", a->why);
 	} else {
 		o = json_object();
-		control_put_str(o, "id", cl->snapshot);
+		control_put_str(o, cl->word_key, cl->word);
 		control_ok(cl, o);
 	}
 	control_resume(cl);
@@ -25,10 +26,10 @@ control_on_snapshot(const struct manager_answer *a, void *arg)
 void
 control_sandbox_snapshot(struct control_client *cl, const json_t *req)
 {
+	cl->word_key = "id";
 	cl->pending = manager_sandbox_snapshot(cl->c->m, &cl->who,
 	    control_str(req, "sandbox", ""), control_str(req, "name", ""),
-	    control_str(req, "description", ""), cl->snapshot,
-	    control_on_snapshot, cl);
+	    control_str(req, "description", ""), cl->word, control_on_word, cl);
 }
 
 static bool
@@ -61,28 +62,13 @@ control_sandbox_snapshots(struct control_client *cl, const json_t *req)
 	control_rows(cl, rows);
 }
 
-static void
-control_on_restore(const struct manager_answer *a, void *arg)
-{
-	struct control_client *cl = arg;
-	json_t *o;
-
-	if (a->code != MANAGER_OK) {
-		control_error(cl, a->code, "%s", a->why);
-	} else {
-		o = json_object();
-		control_put_str(o, "sandbox", cl->restored);
-		control_ok(cl, o);
-	}
-	control_resume(cl);
-}
-
 void
 control_sandbox_restore(struct control_client *cl, const json_t *req)
 {
+	cl->word_key = "sandbox";
 	cl->pending = manager_sandbox_restore(cl->c->m, &cl->who,
 	    control_str(req, "snapshot", ""), control_str(req, "to", NULL),
-	    cl->restored, control_on_restore, cl);
+	    cl->word, control_on_word, cl);
 }
 
 void
