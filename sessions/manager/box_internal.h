@@ -1,6 +1,6 @@
 /*
- * What box*.c share: box.c makes and removes sandboxes, box_look.c finds out what
- * they do, box_ops.c does the rest. Private to them.
+ * What box*.c share: box.c makes sandboxes, box_remove.c ends them, box_look.c
+ * finds out what they do, box_ops.c does the rest. Private to them.
  */
 #ifndef SESSIONS_MANAGER_BOX_INTERNAL_H
 #define SESSIONS_MANAGER_BOX_INTERNAL_H
