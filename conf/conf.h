@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/log.h"
 
@@ -75,6 +76,11 @@ enum conf_network {
 	CONF_NETWORK_LOOPBACK,
 	CONF_NETWORK_HOST,
 	CONF_NETWORK_NONE
+};
+
+/* Uids from FIRST to LAST; FIRST 0: none. */
+struct conf_uids {
+	uid_t first, last;
 };
 
 #define CONF_TEMPLATES_MAX     64
@@ -146,6 +152,7 @@ struct conf {
 		char *sftp_server; /* absolute path, as a sandbox sees it */
 		char *providers;   /* comma-separated absolute paths, or "" */
 		char *snapshots;   /* where their files are */
+		struct conf_uids uids; /* of sandbox.uid_range */
 	} sandbox;
 	struct {
 		enum conf_sftp_mode mode;

@@ -172,6 +172,11 @@ static const struct option options_table[] = {
 { "sandbox", "user", OPTION_NAME, FIELD(sandbox.user), 0, 0,
 	"berth-box", NULL, "user",
 	"Who runs what is in sandboxes when berthd is root." },
+{ "sandbox", "uid_range", OPTION_UIDS, FIELD(sandbox.uids), 1000, 4294967293,
+	"none", NULL, "first-last or none",
+	"For a berthd of root: each new native or local sandbox gets a uid of its "
+	"own out of these, and the group of the same number, instead of those of "
+	"sandbox.user. Nothing else on the host may use them." },
 { "sandbox", "sftp_server", OPTION_PATH, FIELD(sandbox.sftp_server), 0, 0,
 	"/usr/lib/openssh/sftp-server or where else it is",
 	option_default_sftp_server, "path",

@@ -321,6 +321,41 @@ value_format_number(const struct option *o, const struct conf *c)
 }
 
 static int
+value_parse_uids(const struct option *o, const char *text, const char *dir,
+    struct conf *c, struct err *e)
+{
+	struct conf_uids *field = value_field(o, c);
+	const char *dash = strchr(text, '-');
+	uint64_t first, last;
+	char from[24];
+
+	(void)dir;
+	if (strcmp(text, VALUE_NONE) == 0) {
+		*field = (struct conf_uids){ 0 };
+		return 0;
+	}
+	snprintf(
+	    from, sizeof(from), "%.*s", dash ? (int)(dash - text) : 0, text);
+	if (!dash || text_parse_u64(from, o->min, o->max, &first) < 0 ||
+	    text_parse_u64(dash + 1, o->min, o->max, &last) < 0 || first > last)
+		return err_set(e, -EINVAL,
+		    "\"%s\" is not a range of uids like 200000-265535, all of "
+		    "them between %" PRIu64 " and %" PRIu64,
+		    text, o->min, o->max);
+	*field = (struct conf_uids){ (uid_t)first, (uid_t)last };
+	return 0;
+}
+
+static char *
+value_format_uids(const struct option *o, const struct conf *c)
+{
+	const struct conf_uids *u = value_field_const(o, c);
+
+	return u->first ? xasprintf("%u-%u", u->first, u->last)
+			: xstrdup(VALUE_NONE);
+}
+
+static int
 value_parse_resize(const struct option *o, const char *text, const char *dir,
     struct conf *c, struct err *e)
 {
@@ -410,6 +445,7 @@ static const struct option_type value_types[OPTION_KINDS] = {
 	    false },
 	[OPTION_TIME] = { value_parse_number, value_format_number, false,
 	    false },
+	[OPTION_UIDS] = { value_parse_uids, value_format_uids, false, false },
 	[OPTION_RESIZE] = { value_parse_resize, value_format_resize, false,
 	    false },
 	[OPTION_DETACH_KEY] = { value_parse_detach_key, value_format_detach_key,

@@ -79,6 +79,18 @@ spec_warn_closed_parent(const struct sandbox_spec *s)
 	}
 }
 
+/* What sandboxes have of their own must not be anybody else's. */
+static int
+spec_check_uids(
+    const struct sandbox_spec *s, const struct conf_uids *range, struct err *e)
+{
+	if (s->uid < range->first || s->uid > range->last)
+		return 0;
+	return err_set(e, -EINVAL,
+	    "sandbox.uid_range: %s (sandbox.user) has the uid %u out of it",
+	    s->user, s->uid);
+}
+
 int
 sandbox_spec_init(struct sandbox_spec *out, const struct conf *c, struct err *e)
 {
@@ -99,8 +111,10 @@ sandbox_spec_init(struct sandbox_spec *out, const struct conf *c, struct err *e)
 	snprintf(
 	    s.sftp_server, sizeof(s.sftp_server), "%s", c->sandbox.sftp_server);
 	rc = spec_find_user(&s, geteuid() == 0 ? c->sandbox.user : NULL, e);
-	if (rc == 0 && s.must_setuid)
+	if (rc == 0 && s.must_setuid) {
 		spec_warn_closed_parent(&s);
+		rc = spec_check_uids(&s, &c->sandbox.uids, e);
+	}
 	if (rc == 0)
 		*out = s;
 	return rc;

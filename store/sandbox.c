@@ -13,6 +13,7 @@ sandbox_row(sqlite3_stmt *q, struct store_sandbox *out)
 		.created_ms = sqlite3_column_int64(q, 4),
 		.last_active_ms = sqlite3_column_int64(q, 5),
 		.changed_ms = sqlite3_column_int64(q, 8),
+		.uid = (uid_t)sqlite3_column_int64(q, 10),
 	};
 	store_column_text(q, 1, out->name, sizeof(out->name));
 	store_column_text(q, 2, out->provider, sizeof(out->provider));
@@ -60,6 +61,7 @@ store_sandbox_insert(struct store *s, struct store_sandbox *io)
 		store_text(":provider", io->provider),
 		store_text(":template", io->template),
 		store_text(":state", io->state),
+		store_int(":uid", io->uid),
 		store_int(":created_ms", io->created_ms),
 		store_int(":last_active_ms", io->last_active_ms),
 	};

@@ -13,7 +13,7 @@
 
 #define SANDBOX_COLUMNS                                                 \
 	"SELECT id, name, provider, state, created_ms, last_active_ms," \
-	" template, detail, changed_ms, unenforced FROM sandbox "
+	" template, detail, changed_ms, unenforced, uid FROM sandbox "
 
 #define SNAPSHOT_COLUMNS                                                    \
 	"SELECT id, sandbox, name, description, provider, template, state," \
@@ -51,13 +51,13 @@ static const struct statement_row statement_rows[STATEMENT_COUNT] = {
 	[SANDBOX_INSERT] = { "sandbox_insert",
 	    "INSERT INTO sandbox"
 	    " (name, provider, template, state, created_ms, last_active_ms,"
-	    " changed_ms)"
+	    " changed_ms, uid)"
 	    " VALUES (:name, :provider, :template, :state, :created_ms,"
-	    " :last_active_ms, :created_ms)"
+	    " :last_active_ms, :created_ms, :uid)"
 	    " ON CONFLICT (name) DO UPDATE SET provider = excluded.provider,"
 	    " template = excluded.template, state = excluded.state,"
 	    " created_ms = excluded.created_ms, detail = NULL,"
-	    " unenforced = '',"
+	    " unenforced = '', uid = excluded.uid,"
 	    " last_active_ms = excluded.last_active_ms,"
 	    " changed_ms = excluded.changed_ms"
 	    " WHERE sandbox.state = 'gone'" },

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct err;
 struct store;
@@ -66,6 +67,7 @@ struct store_sandbox {
 	char state[16];   /* pending, running, suspended, failed, gone */
 	char detail[256]; /* why it failed, which limits are missing; or "" */
 	char unenforced[128]; /* limits that nobody enforces: "memory, cpu" */
+	uid_t uid;            /* its own, or 0: that of sandbox.user */
 	int64_t created_ms, last_active_ms, changed_ms;
 };
 

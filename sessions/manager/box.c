@@ -170,6 +170,7 @@ box_load(const struct store_sandbox *r, void *arg)
 		return true;
 	b = box_new(m, r->name);
 	b->id = r->id;
+	box_uid_set(b, r->uid);
 	snprintf(b->template, sizeof(b->template), "%s",
 	    r->template[0] ? r->template : r->provider);
 	snprintf(b->detail, sizeof(b->detail), "%s", r->detail);
@@ -405,7 +406,7 @@ box_make(struct request *r, const char *template, struct err *e)
 		template = m->conf->access.default_template;
 	rc = sandbox_template(m->conf, template, &b->spec, e);
 	b->provider = rc < 0 ? NULL : sandbox_find(b->spec.provider, e);
-	if (!b->provider) {
+	if (!b->provider || box_uid_take(b, &row.uid, e) < 0) {
 		box_free(b);
 		return NULL;
 	}

@@ -66,6 +66,15 @@ void box_life_load(struct box *b);
  */
 struct box *box_make(struct request *r, const char *template, struct err *e);
 
+/*
+ * B, which is new, takes a uid of sandbox.uid_range that no sandbox has; *UID_OUT
+ * is 0 where it keeps that of sandbox.user. -EAGAIN when all are in use.
+ */
+int box_uid_take(struct box *b, uid_t *uid_out, struct err *e);
+
+/* B has UID for itself, and the group of that number; 0: it has none. */
+void box_uid_set(struct box *b, uid_t uid);
+
 /* B, which must have no row that lives, is forgotten with all that waits. */
 void box_free(struct box *b);
 

@@ -261,6 +261,7 @@ control_sandbox_row(const struct store_sandbox *r, void *arg)
 	control_put_str(o, "name", r->name);
 	control_put_str(o, "provider", r->provider);
 	control_put_str(o, "template", r->template);
+	control_put_opt(o, "uid", r->uid);
 	control_put_str(o, "state",
 	    b && b->is_restoring ? "restoring"
 	    : b && b->is_leaving ? "removing"

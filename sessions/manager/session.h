@@ -41,6 +41,7 @@ struct manager {
 	unsigned n_requests;   /* that were not answered yet */
 	struct event *pump_ev, *sweep_ev, *close_ev;
 	uint16_t next_tag;
+	uid_t last_uid; /* of sandbox.uid_range, given last; or 0 */
 	bool is_closing, closes_all;
 	int64_t close_deadline_ms; /* monotonic */
 	void (*close_done)(void *arg);

@@ -119,6 +119,7 @@ every_default_of_the_contract_is_in_the_table(void **state)
 		{ "sandbox.dir", NULL },
 		{ "sandbox.snapshots", "@/snapshots" },
 		{ "sandbox.user", "berth-box" },
+		{ "sandbox.uid_range", "none" },
 		{ "sandbox.sftp_server", NULL },
 		{ "sandbox.providers", "none" },
 		{ "sftp.mode", "rw" },
@@ -349,6 +350,14 @@ a_wrong_value_is_a_sentence_with_file_line_and_key(void **state)
 		    "session.shell: there is no such program" },
 		{ "[sandbox]\nuser = a b\n", "2",
 		    "sandbox.user: \"a b\" is not the name of a user" },
+		{ "[sandbox]\nuid_range = 2000-1999\n", "2",
+		    "sandbox.uid_range: \"2000-1999\" is not a range of uids "
+		    "like 200000-265535, all of them between 1000 and "
+		    "4294967293" },
+		{ "[sandbox]\nuid_range = 0-1999\n", "2",
+		    "sandbox.uid_range: \"0-1999\" is not a range of uids "
+		    "like 200000-265535, all of them between 1000 and "
+		    "4294967293" },
 		{ "[server]\nadmin_group = no-such-group-here\n", "2",
 		    "server.admin_group: there is no group "
 		    "\"no-such-group-here\"" },

@@ -394,6 +394,24 @@ uid_0_is_refused(void **state)
 	assert_non_null(strstr(e.msg, "uid 0"));
 }
 
+static void
+a_range_of_uids_with_that_of_the_user_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct conf conf = f->conf;
+	struct err e = { 0 };
+	uid_t uid = f->spec.uid;
+
+	if (geteuid() != 0)
+		return;
+	conf.sandbox.uids = (struct conf_uids){ uid + 1, uid + 9 };
+	assert_int_equal(sandbox_spec_init(&f->spec, &conf, &e), 0);
+	conf.sandbox.uids = (struct conf_uids){ uid - 1, uid };
+	assert_int_equal(sandbox_spec_init(&f->spec, &conf, &e), -EINVAL);
+	assert_non_null(strstr(e.msg, "sandbox.uid_range"));
+	assert_non_null(strstr(e.msg, f->spec.user));
+}
+
 /* ---- the registry --------------------------------------------------------- */
 
 static void
@@ -497,6 +515,7 @@ main(void)
 		CASE(teardown_of_a_bottomless_tree_ends),
 		CASE(missing_user_is_a_sentence_that_says_what_to_do),
 		CASE(uid_0_is_refused),
+		CASE(a_range_of_uids_with_that_of_the_user_is_refused),
 		CASE(unknown_provider_is_an_error_that_lists_names),
 		CASE(duplicate_provider_is_refused),
 		CASE(capabilities_must_equal_the_functions),
