@@ -535,6 +535,8 @@ static const struct wire_handler session_wire = {
 void
 session_connect(struct session *s, int fd)
 {
+	/* the one before is closing, and may not have come to say so */
+	wire_release(&s->wire);
 	wire_init(&s->wire, s->m->base, fd, &session_wire, s);
 }
 
