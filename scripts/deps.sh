@@ -31,7 +31,10 @@ guest_packages=(qemu-system-x86 busybox-static cpio linux-image-cloud-amd64)
 
 # Daemons that start when they are installed: only for who asks for them.
 engine_packages=(docker.io podman runc lxd lxd-client busybox-static)
-bench_packages=(openssh-server libtsm-dev python3 rsync git tmux dtach)
+bench_packages=(
+	openssh-server libtsm-dev python3 rsync git tmux dtach
+	bubblewrap runc busybox-static zstd
+)
 
 usage() {
 	echo "usage: scripts/deps.sh run | test | guest | long | engines |" \

@@ -158,6 +158,23 @@ ROWS = [
     Row("many", "cpu", "200 sessions, idle CPU of one core", "%", "lower"),
     Row("full", "private", "10,000 lines, private dirty; tmux", "KiB",
         "lower", 4096, aim_is_ratio=False),
+    Row("box_make", "control", "new native sandbox; bwrap", "ms", "lower"),
+    Row("box_make", "prompt", "login that makes one; into one there", "ms",
+        "lower"),
+    *(Row("box_command", peer, f"command in a native sandbox; {other}", "ms",
+          "lower") for peer, other in (
+              ("sshd", "sshd's, without one"), ("bwrap", "bwrap"),
+              ("runc", "runc exec"), ("docker", "docker exec"))),
+    Row("box_sleep", "suspend", "native sandbox, suspended", "ms", "lower"),
+    Row("box_sleep", "resume", "native sandbox, resumed", "ms", "lower"),
+    Row("box_snapshot", "take", "snapshot of 200 MB; tar and zstd", "s",
+        "lower"),
+    Row("box_snapshot", "restore", "restore of 200 MB; zstd and tar", "s",
+        "lower"),
+    Row("box_many", "create", "200 native sandboxes, to make them", "s",
+        "lower"),
+    Row("box_many", "memory", "200 native sandboxes, memory", "MiB", "lower",
+        100, aim_is_ratio=False),
     *engine("log", "log lines", 4),
     *engine("sgr", "colours", 3),
     *engine("full", "full screen", 4),
@@ -172,7 +189,7 @@ ROWS = [
 
 # What changes little from round to round is measured in so many.
 FEW = {"scp_small": 3, "git": 3, "sequence": 2, "session": 2, "connection": 2, "many": 1,
-       "viewers_50": 2, "full": 2}
+       "viewers_50": 2, "full": 2, "box_snapshot": 3, "box_many": 1}
 SIDES = ("berth", "openssh")
 
 
@@ -189,13 +206,15 @@ def measures():
     import forwards
     import logins
     import memory
+    import sandboxes
     import screen
     import streams
     import transfers
     import viewers
 
     return {**streams.MEASURES, **transfers.MEASURES, **logins.MEASURES,
-            **forwards.MEASURES, **viewers.MEASURES, **memory.MEASURES, **screen.MEASURES}
+            **forwards.MEASURES, **viewers.MEASURES, **memory.MEASURES, **screen.MEASURES,
+            **sandboxes.MEASURES}
 
 
 def add(samples, measure, side, found):

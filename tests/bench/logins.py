@@ -10,6 +10,7 @@ import time
 
 import berth
 import procs
+import servers
 
 ECHO_PAUSE_S = (0.004, 0.016)
 
@@ -24,7 +25,7 @@ def run_true(side, n):
     ]
     try:
         for client in clients:
-            if client.wait(60) != 0:
+            if servers.status_of(client) != 0:
                 raise berth.Failure(f"true: status {client.returncode}")
     finally:
         berth.end(*clients)

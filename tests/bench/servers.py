@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import pwd
+import select
 import shutil
 import signal
 import socket
@@ -38,6 +39,18 @@ CLIENT_OPTIONS = (
     "KexAlgorithms=curve25519-sha256", "PreferredAuthentications=publickey",
     "IgnoreUnknown=ObscureKeystrokeTiming", "ObscureKeystrokeTiming=no",
 )
+
+
+def status_of(child, limit_s=60.0):
+    """Waits for the end of a child, which is noticed at once: wait() with a
+    limit looks every 50 ms."""
+    pidfd = os.pidfd_open(child.pid)
+    try:
+        if not select.select([pidfd], [], [], limit_s)[0]:
+            raise berth.Failure(f"{child.args}: no end in {limit_s} s")
+    finally:
+        os.close(pidfd)
+    return child.wait()
 
 
 class Side:
@@ -90,13 +103,14 @@ class Berth(Side):
     user = "bench"
     programs = ("berthd", "berth-sshd", "berth-session")
 
-    def __init__(self, is_recording=True):
+    def __init__(self, is_recording=True, **options):
         self.server = berth.Server(
             recording__enabled="yes" if is_recording else "no",
             recording__flush=None,
             recording__min_free=None,
             session__max_per_sandbox="1000",
             session__shell="/bin/bash",
+            **options,
         )
         self.key = self.server.key
         self.home = self.server.boxes / self.user
@@ -241,7 +255,7 @@ class Bench:
         self.started = [self.berth]
         self.openssh = OpenSsh(self.berth.key)
         self.started.append(self.openssh)
-        self._unrecorded = None
+        self._unrecorded = self._contained = None
         self._files = {}
         self.n_files = self.n_sockets = 0
         # anybody writes here: programs of both sides tell what they measured
@@ -259,6 +273,14 @@ class Bench:
             self._unrecorded = Berth(is_recording=False)
             self.started.append(self._unrecorded)
         return self._unrecorded
+
+    @property
+    def contained(self):
+        """One whose sandboxes are native, from when it is needed."""
+        if self._contained is None:
+            self._contained = Berth(access__default_template="native")
+            self.started.append(self._contained)
+        return self._contained
 
     @property
     def log_file(self):
