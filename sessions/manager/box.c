@@ -88,6 +88,7 @@ box_turn(struct box *b, enum sandbox_phase phase, const char *event,
     const char *identity, const char *detail)
 {
 	const char *text = detail && *detail ? detail : NULL;
+	bool has_ended = box_lives(b->phase) && !box_lives(phase);
 
 	b->phase = phase;
 	snprintf(b->detail, sizeof(b->detail), "%s", text ? text : "");
@@ -105,6 +106,8 @@ box_turn(struct box *b, enum sandbox_phase phase, const char *event,
 		box_life_woken(b);
 	else
 		box_life_changed(b);
+	if (has_ended && b->m->on_sandbox_end)
+		b->m->on_sandbox_end(b->spec.name, b->m->on_sandbox_end_arg);
 }
 
 struct job *

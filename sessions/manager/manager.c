@@ -198,6 +198,14 @@ manager_reconfigure(struct manager *m, const struct conf *conf)
 	boxes_reconfigure(m);
 }
 
+void
+manager_on_sandbox_end(
+    struct manager *m, void (*fn)(const char *name, void *arg), void *arg)
+{
+	m->on_sandbox_end = fn;
+	m->on_sandbox_end_arg = arg;
+}
+
 struct session *
 manager_find(struct manager *m, const char *ref)
 {

@@ -278,6 +278,13 @@ struct sandbox_call *manager_listen(struct manager *m,
 void manager_sandbox_hold(struct manager *m, const char *name, bool is_new);
 void manager_sandbox_release(struct manager *m, const char *name);
 
+/*
+ * FN is told of each sandbox that ends, with its processes and its network;
+ * NAME is valid during the call. NULL: nobody is.
+ */
+void manager_on_sandbox_end(
+    struct manager *m, void (*fn)(const char *name, void *arg), void *arg);
+
 /* Forgets the request: its function is not called any more. NULL is fine. */
 void manager_cancel(struct request *r);
 

@@ -42,6 +42,8 @@ struct manager {
 	struct event *pump_ev, *sweep_ev, *close_ev;
 	uint16_t next_tag;
 	uid_t last_uid; /* of sandbox.uid_range, given last; or 0 */
+	void (*on_sandbox_end)(const char *name, void *arg);
+	void *on_sandbox_end_arg;
 	bool is_closing, closes_all;
 	int64_t close_deadline_ms; /* monotonic */
 	void (*close_done)(void *arg);

@@ -44,6 +44,9 @@ void forward_pause(struct connection *c, bool on);
 /* Answers whatever is being made with a failure, and WHY. */
 void forward_fail_pending(struct connection *c, const char *why);
 
+/* Ends the listeners that were granted; WHY goes to the audit trail. */
+void forward_unlisten_all(struct connection *c, const char *why);
+
 /* Closes the listeners and gives up what is being made, without answers. */
 void forward_stop(struct connection *c);
 

@@ -100,16 +100,17 @@ forward_listener_free(struct forward_listener *l)
 	free(l);
 }
 
-/* One that was granted ends. */
+/* One that was granted ends, because of WHY unless it is NULL. */
 static void
-forward_listener_end(struct forward_listener *l)
+forward_listener_end(struct forward_listener *l, const char *why)
 {
 	if (l->port)
 		forward_audit(l->c, "forward_end",
-		    "%s: %llu connections, %llu bytes in, %llu out", l->what,
-		    (unsigned long long)l->n_connections,
+		    "%s: %llu connections, %llu bytes in, %llu out%s%s",
+		    l->what, (unsigned long long)l->n_connections,
 		    (unsigned long long)l->bytes_in,
-		    (unsigned long long)l->bytes_out);
+		    (unsigned long long)l->bytes_out, why ? ": " : "",
+		    why ? why : "");
 	forward_listener_free(l);
 }
 
@@ -385,7 +386,7 @@ forward_on_unlisten(struct connection *c, const struct frame *f)
 		    "there is no such listener");
 		return 0;
 	}
-	forward_listener_end(l);
+	forward_listener_end(l, NULL);
 	wire_reply_ok(&c->wire, f->tag);
 	return 0;
 }
@@ -409,6 +410,20 @@ forward_listeners_fail(struct connection *c, const char *why)
 }
 
 void
+forward_unlisten_all(struct connection *c, const char *why)
+{
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &c->forwards.listeners) {
+		struct forward_listener *l =
+		    list_entry(pos, struct forward_listener, node);
+
+		if (!l->call)
+			forward_listener_end(l, why);
+	}
+}
+
+void
 forward_listeners_close(struct connection *c)
 {
 	struct list *pos, *tmp;
@@ -419,9 +434,8 @@ forward_listeners_close(struct connection *c)
 
 		if (l->call)
 			forward_listener_free(l);
-		else
-			forward_listener_end(l);
 	}
+	forward_unlisten_all(c, NULL);
 }
 
 void

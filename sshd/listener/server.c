@@ -454,6 +454,20 @@ server_fail_pending(struct server *s, const char *why)
 		    list_entry(pos, struct connection, node), why);
 }
 
+static void
+server_on_sandbox_end(const char *name, void *arg)
+{
+	struct server *s = arg;
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, &s->connections) {
+		struct connection *c = list_entry(pos, struct connection, node);
+
+		if (strcmp(c->grant.name.sandbox, name) == 0)
+			forward_unlisten_all(c, "its sandbox has ended");
+	}
+}
+
 int
 server_start(struct server *s, const struct handoff *h)
 {
@@ -463,6 +477,7 @@ server_start(struct server *s, const struct handoff *h)
 	list_init(&s->connections);
 	list_init(&s->waiting);
 	limits_init(&s->limits, &max);
+	manager_on_sandbox_end(s->manager, server_on_sandbox_end, s);
 	s->rest_ev = evtimer_new(s->base, server_on_rested, s);
 	s->wait_ev = evtimer_new(s->base, server_on_wait_tick, s);
 	if (!s->rest_ev || !s->wait_ev)
@@ -544,6 +559,7 @@ server_release(struct server *s)
 	server_close_listeners(s);
 	if (!s->rest_ev)
 		return;
+	manager_on_sandbox_end(s->manager, NULL, NULL);
 	list_for_each (pos, tmp, &s->connections) {
 		connection_kill(list_entry(pos, struct connection, node));
 		connection_free(list_entry(pos, struct connection, node));

@@ -53,6 +53,15 @@ def expect_event(srv, box, event, text):
     )
 
 
+def expect_events(srv, box, event, n):
+    """So many and no more; rows come a moment later than what they tell."""
+    wait_for(lambda: len(events(srv, box, event)) >= n, 15,
+             f"{n} times {event}")
+    found = events(srv, box, event)
+    assert len(found) == n, found
+    return found
+
+
 def ssh_children(srv):
     return [p for p in procs.descendants(srv.proc.pid)
             if p.comm == "berth-sshd"]
@@ -72,7 +81,8 @@ def test_local_forward_and_its_rows(srv, box, target):
             assert s.recv(1) == b"x"
         s.shutdown(socket.SHUT_WR)
         assert read_all(s) == b""
-    assert events(srv, box, "forward") == [f"to localhost:{t.port}"]
+    assert expect_events(srv, box, "forward", 1) == [
+        f"to localhost:{t.port}"]
     expect_event(srv, box, "forward_end",
                  f"to localhost:{t.port}: 20 bytes in, 20 out")
 
@@ -278,7 +288,8 @@ Host inner
     done = run(["ssh", "-F", config, "inner",
                 "echo $BERTH_SANDBOX; exit 3"])
     assert (done.returncode, done.stdout.decode()) == (3, f"{box}x\n"), done
-    assert events(srv, box, "forward") == [f"to localhost:{srv.port}"]
+    assert expect_events(srv, box, "forward", 1) == [
+        f"to localhost:{srv.port}"]
 
 
 # ---- in: -R ---------------------------------------------------------------------
@@ -300,7 +311,8 @@ def test_remote_forward_of_any_port(srv, box, target):
     with socket.create_connection(("::1", port), 10) as s:
         s.shutdown(socket.SHUT_WR)
         assert len(read_all(s)) == 64
-    assert events(srv, box, "forward") == [f"listen localhost:{port}"]
+    assert expect_events(srv, box, "forward", 1) == [
+        f"listen localhost:{port}"]
     tunnel.close()
     wait_for(lambda: not ports.is_listening(port), 15, "the listener gone")
     expect_event(srv, box, "forward_end",
@@ -345,7 +357,7 @@ def test_remote_forward_ends_when_it_is_cancelled(srv, box, target):
         assert serves(port)
         srv.ssh(box, opts=[*mux, "-O", "cancel", *spec]).check_returncode()
         wait_for(lambda: not ports.is_open(port), 15, "cancelled")
-    assert len(events(srv, box, "forward_end")) == 3
+    expect_events(srv, box, "forward_end", 3)
 
 
 def test_remote_target_that_is_shut(srv, box):
@@ -484,7 +496,7 @@ def test_a_killed_client_leaves_nothing(srv, box, target):
     assert not ports.is_open(back)
     for s in socks:
         s.close()
-    assert len(events(srv, box, "forward_end")) == 6  # five, and a listener
+    expect_events(srv, box, "forward_end", 6)  # five, and a listener
 
 
 # ---- who may ---------------------------------------------------------------------------
@@ -567,9 +579,9 @@ def test_forward_allow_decides(fresh, box, target):
         assert done.stdout == b"x", (host, done)
         done = srv.ssh(box, opts=["-W", f"{host}:{other.port}"], input=b"x")
         assert (done.returncode, done.stdout) == (255, b""), host
-    assert len(events(srv, box, "forward")) == 4
+    expect_events(srv, box, "forward", 4)
     # The others connected before their address was known, and said nothing.
-    assert len(events(srv, box, "forward_refused")) == 4
+    expect_events(srv, box, "forward_refused", 4)
     done = srv.ssh(box, opts=["-W", f"no-such-host.invalid:{t.port}"])
     assert done.returncode == 255
     expect_event(srv, box, "forward_failed", "to no-such-host.invalid")

@@ -160,6 +160,21 @@ def test_sockets_do_not_keep_a_removed_sandbox(srv, box):
         assert time.monotonic() - begin < 5
 
 
+def test_a_listener_goes_with_its_sandbox(srv, box, target):
+    """Its network ends; the connection of who offered the port goes on."""
+    port = free_port()
+    tunnel = offer(srv, box, port, target.port)
+    expect_event(srv, box, "forward", f"listen localhost:{port}")
+    srv.berth_ok("sandbox", "rm", box)
+    expect_event(srv, box, "forward_end", "its sandbox has ended")
+    assert tunnel.child.poll() is None
+    done = srv.ssh(box, f'python3 -c "{ASK}" {port}')
+    assert b"refused" in done.stderr and target.count == 0
+    offer(srv, box, port, target.port)
+    wait_for(lambda: len(events(srv, box, "forward")) == 2)
+    assert srv.out(box, f'python3 -c "{ASK}" {port}') == "from inside\n"
+
+
 # ---- in --------------------------------------------------------------------
 
 
