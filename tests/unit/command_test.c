@@ -3,6 +3,7 @@
  * engines, what goes to berth-sandbox, and that calls end in time and in words.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -420,5 +421,6 @@ main(void)
 		    the_client_gets_its_words_and_the_signals_theirs),
 	};
 
+	signal(SIGPIPE, SIG_IGN); /* as berth-sandbox does */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
