@@ -128,9 +128,9 @@ cgroup_enable(const char *base, const char *name)
 	return cgroup_write(base, "cgroup.subtree_control", order);
 }
 
-/* Makes the group of S below BASE; *OUT is its path, "" when it cannot be. */
-static bool
-cgroup_mkdir(const char *base, const struct sandbox_spec *s, char *out)
+/* The path of the group of S below BASE, "" when it cannot be. */
+static void
+cgroup_path(const char *base, const struct sandbox_spec *s, char *out)
 {
 	uint32_t hash = 2166136261U;
 
@@ -138,10 +138,17 @@ cgroup_mkdir(const char *base, const struct sandbox_spec *s, char *out)
 	for (const char *p = s->dir; *p; p++)
 		hash = (hash ^ (unsigned char)*p) * 16777619U;
 	*out = '\0';
-	if (!*base || strlen(base) + sizeof(s->name) + 24 > CGROUP_PATH_MAX)
-		return false;
-	snprintf(out, CGROUP_PATH_MAX, "%s/berth-%08x-%s", base, hash, s->name);
-	if (mkdir(out, 0755) == 0 || errno == EEXIST)
+	if (*base && strlen(base) + sizeof(s->name) + 24 <= CGROUP_PATH_MAX)
+		snprintf(out, CGROUP_PATH_MAX, "%s/berth-%08x-%s", base, hash,
+		    s->name);
+}
+
+/* Makes it. */
+static bool
+cgroup_mkdir(const char *base, const struct sandbox_spec *s, char *out)
+{
+	cgroup_path(base, s, out);
+	if (*out && (mkdir(out, 0755) == 0 || errno == EEXIST))
 		return true;
 	*out = '\0';
 	return false;
@@ -219,6 +226,16 @@ cgroup_make(const struct sandbox_spec *s, struct cgroup *out, char *missing,
 	cgroup_limit_all(&b, s, out, missing, size);
 }
 
+void
+cgroup_named(const struct sandbox_spec *s, struct cgroup *out)
+{
+	struct cgroup_bases b;
+
+	cgroup_find(&b);
+	for (int i = 0; i < CGROUP_KINDS; i++)
+		cgroup_path(b.path[i], s, out->path[i]);
+}
+
 int
 cgroup_join(const struct cgroup *c, pid_t pid)
 {
@@ -256,7 +273,7 @@ cgroup_kill(const char *dir)
 }
 
 static int
-cgroup_rmdir(const char *dir, int64_t deadline_ms)
+cgroup_rmdir(const char *dir, bool kills, int64_t deadline_ms)
 {
 	const struct timespec pause = { 0, CGROUP_LOOK_MS * 1000000L };
 
@@ -265,7 +282,8 @@ cgroup_rmdir(const char *dir, int64_t deadline_ms)
 			return 0;
 		if (errno != EBUSY || clock_mono_ms() >= deadline_ms)
 			return -errno;
-		cgroup_kill(dir);
+		if (kills)
+			cgroup_kill(dir);
 		nanosleep(&pause, NULL);
 	}
 	return 0;
@@ -279,12 +297,24 @@ cgroup_remove(const struct cgroup *c, int wait_ms)
 
 	cgroup_let_die(c);
 	for (int i = 0; i < CGROUP_KINDS; i++) {
-		int one =
-		    c->path[i][0] ? cgroup_rmdir(c->path[i], deadline_ms) : 0;
+		int one = c->path[i][0]
+			      ? cgroup_rmdir(c->path[i], true, deadline_ms)
+			      : 0;
 
 		rc = rc < 0 ? rc : one;
 	}
 	return rc;
+}
+
+void
+cgroup_remove_empty(const struct cgroup *c, int wait_ms)
+{
+	int64_t deadline_ms = clock_mono_ms() + wait_ms;
+
+	for (int i = 0; i < CGROUP_KINDS; i++) {
+		if (c->path[i][0])
+			cgroup_rmdir(c->path[i], false, deadline_ms);
+	}
 }
 
 /* ---- measuring ------------------------------------------------------------- */

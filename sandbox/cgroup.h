@@ -65,6 +65,13 @@ bool cgroup_can_freeze(const char *unified);
 /* What was killed dies now, frozen or not: to be called behind a KILL. */
 void cgroup_let_die(const struct cgroup *c);
 
+/*
+ * The groups that cgroup_make() may have made for S, there or not; and removes
+ * those of C that are empty, within WAIT_MS, leaving the others alone.
+ */
+void cgroup_named(const struct sandbox_spec *s, struct cgroup *out);
+void cgroup_remove_empty(const struct cgroup *c, int wait_ms);
+
 /* The file NAME of the first group that has it, as a number; -1 for none. */
 int64_t cgroup_number(const struct cgroup *c, const char *name);
 

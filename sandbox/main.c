@@ -64,6 +64,10 @@ main_operate(const struct sandbox_provider *p, const struct task *t,
 	case TASK_MEASURE:
 		return p->measure ? p->measure(s, t->arg, &out->metrics, e)
 				  : -ENOSYS;
+	case TASK_FILL:
+		return p->fill ? p->fill(s, &out->made, e) : -ENOSYS;
+	case TASK_DRAIN:
+		return p->drain ? p->drain(s, t->arg, e) : -ENOSYS;
 	default:
 		return snapshot_operate(p, t, &out->copied, e);
 	}

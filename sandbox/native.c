@@ -32,7 +32,7 @@
 /* So long an ended sandbox may take to be gone. */
 #define NATIVE_END_MS 5000
 
-static int
+int
 native_open(const struct sandbox_spec *s, struct native_record *out)
 {
 	int rc = native_record_read(s, out);
@@ -40,8 +40,8 @@ native_open(const struct sandbox_spec *s, struct native_record *out)
 	return rc < 0 ? rc : native_record_open(out);
 }
 
-/* Ends the first process, with it all others, and forgets them. */
-static int
+/* With its first process all others end. */
+int
 native_end(const struct sandbox_spec *s, struct err *e)
 {
 	struct native_record r;
@@ -85,7 +85,7 @@ native_begin(const struct sandbox_spec *s, int *workspace_fd,
 	size_t n;
 	int rc = workspace_image_mount(s, workspace_fd, &is_limited, e);
 
-	if (rc == 0)
+	if (rc == 0 && !native_pool_claim(s, *workspace_fd, out))
 		rc = native_make(s, *workspace_fd, out, e);
 	n = strlen(out->missing);
 	if (s->workspace_bytes && !is_limited)
@@ -303,7 +303,7 @@ static const struct sandbox_provider native_provider = {
 	.description = "namespaces and control groups of this kernel",
 	.capabilities = SANDBOX_CAP_EXEC | SANDBOX_CAP_PORT_FORWARD |
 			SANDBOX_CAP_METRICS | SANDBOX_CAP_SNAPSHOT |
-			SANDBOX_CAP_SUSPEND,
+			SANDBOX_CAP_SUSPEND | SANDBOX_CAP_POOLS,
 	.is_contained = true,
 	.provision = native_provision,
 	.teardown = native_teardown,
@@ -313,6 +313,11 @@ static const struct sandbox_provider native_provider = {
 	.snapshot = stage_pack,
 	.unpack = stage_unpack,
 	.restore = stage_replace,
+	.fill = native_fill,
+	.drain = native_drain,
+	.members = native_members,
+	.watch_member = native_watch_member,
+	.was_member = native_was_member,
 	.status = native_status,
 	.watch = native_watch,
 	.exec = native_exec,

@@ -92,8 +92,8 @@ static int
 etc_write(const char *name, const char *text, struct err *e)
 {
 	autofree char *path = xasprintf("etc/%s", name);
-	autoclose int fd =
-	    open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	autoclose int fd = open(
+	    path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 	int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 
 	return rc < 0 ? err_sys(e, rc, "cannot write /etc/%s", name) : 0;
@@ -127,6 +127,18 @@ etc_share(const char *from, const char *name, struct err *e)
 	return rc < 0 ? err_sys(e, rc, "cannot bind /etc/%s", name) : 0;
 }
 
+int
+native_etc_name(const struct sandbox_spec *s, struct err *e)
+{
+	autofree char *hosts = xasprintf("127.0.0.1\tlocalhost %s\n"
+					 "::1\tlocalhost %s\n",
+	    s->name, s->name);
+	autofree char *hostname = xasprintf("%s\n", s->name);
+	int rc = etc_write("hosts", hosts, e);
+
+	return rc < 0 ? rc : etc_write("hostname", hostname, e);
+}
+
 /* The time zone is a link into /usr, or a copy. */
 static int
 etc_files(const struct sandbox_spec *s, struct err *e)
@@ -139,18 +151,12 @@ etc_files(const struct sandbox_spec *s, struct err *e)
 	autofree char *group = xasprintf("root:x:0:\n%s:x:%u:\n"
 					 "nogroup:x:65534:\n",
 	    s->user, s->gid);
-	autofree char *hosts = xasprintf("127.0.0.1\tlocalhost %s\n"
-					 "::1\tlocalhost %s\n",
-	    s->name, s->name);
-	autofree char *hostname = xasprintf("%s\n", s->name);
 	int rc = etc_write("passwd", passwd, e);
 
 	if (rc == 0)
 		rc = etc_write("group", group, e);
 	if (rc == 0)
-		rc = etc_write("hosts", hosts, e);
-	if (rc == 0)
-		rc = etc_write("hostname", hostname, e);
+		rc = native_etc_name(s, e);
 	if (rc == 0)
 		rc = etc_write("profile", etc_profile, e);
 	if (rc == 0)

@@ -158,6 +158,16 @@ init_set_up(struct native_plan *p, struct err *e)
 	return rc;
 }
 
+/* Those inside may read how it was called, which is berthd's business. */
+static void
+init_forget_arguments(void)
+{
+	char *from = strchr(program_invocation_name, '\0');
+
+	if (environ && environ[0] && from < environ[0])
+		memset(from, 0, (size_t)(environ[0] - from));
+}
+
 static _Noreturn void
 init_reap(void)
 {
@@ -184,6 +194,7 @@ native_init(struct native_plan *p)
 	/* Whoever makes it and dies leaves nothing behind. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "berth-init");
+	init_forget_arguments();
 	rc = init_set_up(p, &e);
 	if (rc < 0) {
 		if (write(p->report_fd, e.msg, strlen(e.msg) + 1) < 0)

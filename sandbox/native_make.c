@@ -31,6 +31,7 @@ struct make {
 	struct native_plan plan;
 	struct native_record record;
 	struct cgroup cgroup;
+	const char *missing; /* limits */
 	int go[2], report[2];
 	pid_t pid;
 };
@@ -73,18 +74,21 @@ make_take_mounts(struct make *m, int workspace_fd, struct err *e)
 {
 	struct native_plan *p = &m->plan;
 	const unsigned flags =
-	    AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
+	    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
 
 	p->workspace_dir_fd = workspace_fd;
 	if (!m->spec->must_setuid)
 		return 0;
-	p->workspace_fd = (int)syscall(SYS_open_tree, workspace_fd, "", flags);
-	if (p->workspace_fd < 0)
-		return err_sys(e, -errno, "cannot take the workspace's mount");
+	if (workspace_fd >= 0) {
+		p->workspace_fd = native_tree(workspace_fd);
+		if (p->workspace_fd < 0)
+			return err_sys(e, p->workspace_fd,
+			    "cannot take the workspace's mount");
+	}
 	if (!m->spec->rootfs[0])
 		return 0;
-	p->rootfs_fd = (int)syscall(SYS_open_tree, AT_FDCWD, m->spec->rootfs,
-	    flags & ~(unsigned)AT_EMPTY_PATH);
+	p->rootfs_fd =
+	    (int)syscall(SYS_open_tree, AT_FDCWD, m->spec->rootfs, flags);
 	return p->rootfs_fd < 0
 		   ? err_sys(e, -errno, "cannot use rootfs %s", m->spec->rootfs)
 		   : 0;
@@ -148,6 +152,11 @@ make_record(struct make *m, struct err *e)
 	m->record.ns_flags = (uint32_t)m->plan.ns_flags | CLONE_NEWCGROUP;
 	m->record.pids_max = m->spec->pids_max;
 	m->record.cgroup = m->cgroup;
+	snprintf(
+	    m->record.missing, sizeof(m->record.missing), "%s", m->missing);
+	if (m->plan.workspace_dir_fd < 0)
+		snprintf(m->record.member, sizeof(m->record.member), "%s",
+		    m->spec->name);
 	return native_record_write(m->spec, &m->record, e);
 }
 
@@ -228,6 +237,7 @@ native_make(const struct sandbox_spec *s, int workspace_fd,
 {
 	struct make m = {
 		.spec = s,
+		.missing = out->missing,
 		.plan = { .spec = s, .workspace_fd = -1, .rootfs_fd = -1 },
 		.go = { -1, -1 },
 		.report = { -1, -1 },

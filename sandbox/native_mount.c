@@ -101,14 +101,17 @@ mount_tmpfs(
 	return rc;
 }
 
-/* Makes the mount at PATH, and no other, read-only. */
-static int
-mount_seal(const char *path, struct err *e)
+int
+native_seal(const char *path, bool is_sealed, struct err *e)
 {
-	struct mount_attr a = { .attr_set = MOUNT_ATTR_RDONLY };
+	struct mount_attr a = {
+		.attr_set = is_sealed ? MOUNT_ATTR_RDONLY : 0,
+		.attr_clr = is_sealed ? 0 : MOUNT_ATTR_RDONLY,
+	};
 
 	if (syscall(SYS_mount_setattr, AT_FDCWD, path, 0, &a, sizeof(a)) < 0)
-		return err_sys(e, -errno, "cannot make /%s read-only", path);
+		return err_sys(e, -errno, "cannot make /%s %s", path,
+		    is_sealed ? "read-only" : "writable");
 	return 0;
 }
 
@@ -275,7 +278,7 @@ mount_dev(struct err *e)
 	    mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 		"newinstance,ptmxmode=0666,mode=600") < 0)
 		rc = err_sys(e, -errno, "cannot mount /dev/pts");
-	return rc < 0 ? rc : mount_seal("dev", e);
+	return rc < 0 ? rc : native_seal("dev", true, e);
 }
 
 /* What programs write outside of the workspace lives in memory. */
@@ -301,9 +304,8 @@ mount_scratch(struct err *e)
 	return rc;
 }
 
-/* A descriptor from outside is of another mount namespace; a tree is of none. */
-static int
-mount_tree(int dir_fd)
+int
+native_tree(int dir_fd)
 {
 	int fd = (int)syscall(SYS_open_tree, dir_fd, "",
 	    AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
@@ -311,19 +313,16 @@ mount_tree(int dir_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * An ordinary user may not detach a mount of the host, but here it may: the
- * workspace is opened by its path, and is the one that was checked.
- */
-static int
-mount_find_workspace(struct native_plan *p, struct err *e)
+/* The workspace is opened by its path, and is the one that was checked. */
+int
+native_find_workspace(struct native_plan *p, struct err *e)
 {
 	const struct sandbox_spec *s = p->spec;
 	autofree char *path = xasprintf("%s/%s", s->dir, s->name);
 	autoclose int fd = -1;
 	struct stat there, checked;
 
-	if (p->workspace_fd >= 0)
+	if (p->workspace_fd >= 0 || p->workspace_dir_fd < 0)
 		return 0;
 	fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &there) < 0 ||
@@ -331,11 +330,17 @@ mount_find_workspace(struct native_plan *p, struct err *e)
 		return err_sys(e, -errno, "cannot open %s", path);
 	if (there.st_ino != checked.st_ino || there.st_dev != checked.st_dev)
 		return err_set(e, -ESTALE, "%s was replaced", path);
-	p->workspace_fd = mount_tree(fd);
+	p->workspace_fd = native_tree(fd);
 	if (p->workspace_fd < 0)
 		return err_sys(
 		    e, p->workspace_fd, "cannot take the mount of %s", path);
 	return 0;
+}
+
+int
+native_attach_workspace(const struct native_plan *p, struct err *e)
+{
+	return mount_attach(p->workspace_fd, "workspace", MOUNT_SAFE, e);
 }
 
 static int
@@ -347,7 +352,7 @@ mount_find_rootfs(struct native_plan *p, struct err *e)
 	if (p->rootfs_fd >= 0 || !*path)
 		return 0;
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	p->rootfs_fd = fd < 0 ? -errno : mount_tree(fd);
+	p->rootfs_fd = fd < 0 ? -errno : native_tree(fd);
 	if (p->rootfs_fd < 0)
 		return err_sys(e, p->rootfs_fd, "cannot take rootfs %s", path);
 	return 0;
@@ -357,7 +362,7 @@ mount_find_rootfs(struct native_plan *p, struct err *e)
 static int
 mount_end(struct err *e)
 {
-	int rc = mount_seal(".", e);
+	int rc = native_seal(".", true, e);
 
 	if (rc < 0)
 		return rc;
@@ -372,7 +377,7 @@ int
 native_mount(struct native_plan *p, struct err *e)
 {
 	bool has_rootfs = p->spec->rootfs[0] != '\0';
-	int rc = mount_find_workspace(p, e);
+	int rc = native_find_workspace(p, e);
 
 	if (rc == 0)
 		rc = mount_find_rootfs(p, e);
@@ -393,7 +398,7 @@ native_mount(struct native_plan *p, struct err *e)
 		    has_rootfs ? MOUNT_BASE "/etc" : MOUNT_OLD "/etc", e);
 	if (rc == 0)
 		rc = mount_mkdir("workspace", e);
-	if (rc == 0)
-		rc = mount_attach(p->workspace_fd, "workspace", MOUNT_SAFE, e);
+	if (rc == 0 && p->workspace_fd >= 0)
+		rc = native_attach_workspace(p, e);
 	return rc < 0 ? rc : mount_end(e);
 }

@@ -20,9 +20,6 @@
 #include "sandbox/workspace.h"
 
 #define RECORD_MAX 8192
-/* Sandboxes' names do not begin with a dot. */
-#define RECORD_NAME ".%s.box"
-#define RECORD_LOCK ".%s.lock"
 
 static const char *const record_groups[CGROUP_KINDS] = {
 	[CGROUP_UNIFIED] = "cgroup",
@@ -99,6 +96,16 @@ native_record_open(const struct native_record *r)
 	return take_fd(&fd);
 }
 
+/* A line, unless there is nothing to say. */
+static void
+record_put(struct buf *b, const char *key, const char *value)
+{
+	autofree char *line = xasprintf("%s %s\n", key, value);
+
+	if (*value)
+		buf_put(b, line, strlen(line));
+}
+
 int
 native_record_write(
     const struct sandbox_spec *s, const struct native_record *r, struct err *e)
@@ -106,7 +113,7 @@ native_record_write(
 	autoclose int dir_fd = workspace_open_dir(s, e), fd = -1;
 	struct buf b = { 0 };
 	autofree char *text = NULL;
-	char name[SANDBOX_NAME_SIZE + 8], fresh[SANDBOX_NAME_SIZE + 12];
+	char name[NATIVE_RECORD_SIZE], fresh[NATIVE_RECORD_SIZE + 4];
 	int rc;
 
 	if (dir_fd < 0)
@@ -116,14 +123,11 @@ native_record_write(
 	    (int)r->pid, r->start_ticks, r->pid_ns, r->ns_flags, r->pids_max,
 	    r->boot);
 	buf_put(&b, text, strlen(text));
-	for (int i = 0; i < CGROUP_KINDS; i++) {
-		autofree char *line =
-		    xasprintf("%s %s\n", record_groups[i], r->cgroup.path[i]);
-
-		if (r->cgroup.path[i][0])
-			buf_put(&b, line, strlen(line));
-	}
-	snprintf(name, sizeof(name), RECORD_NAME, s->name);
+	for (int i = 0; i < CGROUP_KINDS; i++)
+		record_put(&b, record_groups[i], r->cgroup.path[i]);
+	record_put(&b, "pool", r->member);
+	record_put(&b, "missing", r->missing);
+	snprintf(name, sizeof(name), NATIVE_RECORD, s->name);
 	snprintf(fresh, sizeof(fresh), "%s.new", name);
 	fd = openat(dir_fd, fresh,
 	    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -152,6 +156,10 @@ record_line(struct native_record *r, const char *key, const char *value)
 		r->pids_max = n;
 	else if (strcmp(key, "boot") == 0)
 		snprintf(r->boot, sizeof(r->boot), "%s", value);
+	else if (strcmp(key, "pool") == 0)
+		snprintf(r->member, sizeof(r->member), "%s", value);
+	else if (strcmp(key, "missing") == 0)
+		snprintf(r->missing, sizeof(r->missing), "%s", value);
 	for (int i = 0; i < CGROUP_KINDS; i++) {
 		if (strcmp(key, record_groups[i]) == 0)
 			snprintf(
@@ -184,12 +192,12 @@ native_record_read(const struct sandbox_spec *s, struct native_record *out)
 {
 	autoclose int dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	autoclose int fd = -1;
-	char name[SANDBOX_NAME_SIZE + 8], text[RECORD_MAX];
+	char name[NATIVE_RECORD_SIZE], text[RECORD_MAX];
 	ssize_t n;
 
 	if (dir_fd < 0)
 		return -errno;
-	snprintf(name, sizeof(name), RECORD_NAME, s->name);
+	snprintf(name, sizeof(name), NATIVE_RECORD, s->name);
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -204,9 +212,9 @@ int
 native_record_remove(const struct sandbox_spec *s)
 {
 	autoclose int dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char name[SANDBOX_NAME_SIZE + 8];
+	char name[NATIVE_RECORD_SIZE];
 
-	snprintf(name, sizeof(name), RECORD_NAME, s->name);
+	snprintf(name, sizeof(name), NATIVE_RECORD, s->name);
 	if (dir_fd < 0 || unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	return -errno;
@@ -216,11 +224,11 @@ int
 native_record_lock(const struct sandbox_spec *s, struct err *e)
 {
 	autoclose int dir_fd = workspace_open_dir(s, e);
-	char name[SANDBOX_NAME_SIZE + 8];
+	char name[NATIVE_RECORD_SIZE];
 
 	if (dir_fd < 0)
 		return dir_fd;
-	snprintf(name, sizeof(name), RECORD_LOCK, s->name);
+	snprintf(name, sizeof(name), NATIVE_LOCK, s->name);
 	for (;;) {
 		autoclose int fd = openat(dir_fd, name,
 		    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -240,9 +248,9 @@ void
 native_record_unlock(const struct sandbox_spec *s, int fd)
 {
 	autoclose int dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char name[SANDBOX_NAME_SIZE + 8];
+	char name[NATIVE_RECORD_SIZE];
 
-	snprintf(name, sizeof(name), RECORD_LOCK, s->name);
+	snprintf(name, sizeof(name), NATIVE_LOCK, s->name);
 	if (dir_fd >= 0)
 		unlinkat(dir_fd, name, 0);
 	close(fd);

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "sandbox/cgroup.h"
+#include "sandbox/provider.h"
 
 struct err;
 struct sandbox_spec;
@@ -22,10 +23,17 @@ struct native_record {
 	char boot[40];
 	uint64_t pids_max;
 	struct cgroup cgroup;
+	char member[SANDBOX_NAME_SIZE];    /* of a pool, which it is or was */
+	char missing[SANDBOX_MISSING_MAX]; /* limits, as when it was made */
 };
 
 /* Fills in everything about the process PID but flags and limits. */
 int native_record_of(pid_t pid, struct native_record *out);
+
+/* The names of the files beside a workspace; no sandbox's begins with a dot. */
+#define NATIVE_RECORD      ".%s.box"
+#define NATIVE_LOCK        ".%s.lock"
+#define NATIVE_RECORD_SIZE (SANDBOX_NAME_SIZE + 12)
 
 /* Writes, reads (-ENOENT, -EPROTO), removes the file. */
 int native_record_write(

@@ -45,7 +45,8 @@ enum sandbox_capability {
 	SANDBOX_CAP_PORT_FORWARD = 1u << 1,
 	SANDBOX_CAP_METRICS = 1u << 2,
 	SANDBOX_CAP_SNAPSHOT = 1u << 3,
-	SANDBOX_CAP_SUSPEND = 1u << 4
+	SANDBOX_CAP_SUSPEND = 1u << 4,
+	SANDBOX_CAP_POOLS = 1u << 5
 };
 
 /* A connection or a listener that a provider is making. */
@@ -85,14 +86,15 @@ struct sandbox_spec {
 	char user[64], shell[256], sftp_server[256];
 	uid_t uid; /* of everything that runs in it; never 0 */
 	gid_t gid;
-	bool must_setuid;              /* berthd is root and uid is not */
-	char rootfs[SANDBOX_PATH_MAX]; /* "": the system of this host */
-	uint32_t network;              /* enum sandbox_network */
-	uint32_t cpu_percent;          /* of one processor; 0: no limit */
-	uint64_t memory_bytes;         /* 0: no limit */
-	uint64_t pids_max;             /* 0: no limit */
-	uint64_t workspace_bytes;      /* the same */
-	char image[SANDBOX_IMAGE_MAX]; /* "": the provider's own */
+	bool must_setuid;               /* berthd is root and uid is not */
+	char rootfs[SANDBOX_PATH_MAX];  /* "": the system of this host */
+	uint32_t network;               /* enum sandbox_network */
+	uint32_t cpu_percent;           /* of one processor; 0: no limit */
+	uint64_t memory_bytes;          /* 0: no limit */
+	uint64_t pids_max;              /* 0: no limit */
+	uint64_t workspace_bytes;       /* the same */
+	char image[SANDBOX_IMAGE_MAX];  /* "": the provider's own */
+	char member[SANDBOX_NAME_SIZE]; /* for provision(); or "" */
 	/* What a provider found out when it was made or last looked at. */
 	char address[SANDBOX_ADDRESS_MAX];
 	bool lacks_sftp_server;
@@ -106,6 +108,7 @@ struct sandbox_made {
 	char word[32];                     /* the engine's own for it, there */
 	char address[SANDBOX_ADDRESS_MAX]; /* for the spec from now on */
 	bool lacks_sftp_server;
+	bool is_claimed; /* it was the spec's member of a pool until now */
 };
 
 /* A process that is to run in a sandbox, all of it as seen from there. */
@@ -195,7 +198,8 @@ struct sandbox_provider {
 
 	/*
 	 * Makes the sandbox if it is not there. Idempotent. Until it returns 0
-	 * nobody is let in, so limits are in force before anything runs.
+	 * nobody is let in, so limits are in force before anything runs. With a
+	 * member in the spec it makes that the sandbox, if it can.
 	 */
 	int (*provision)(const struct sandbox_spec *s, struct sandbox_made *out,
 	    struct err *e);
@@ -243,6 +247,23 @@ struct sandbox_provider {
 	 */
 	int (*restore)(const struct sandbox_spec *s, struct err *e);
 
+	/*
+	 * SANDBOX_CAP_POOLS, all five. A member of a pool is a sandbox that runs
+	 * with the limits of its spec and has neither workspace nor name; its id
+	 * is a name for a sandbox, but nobody's. fill() makes the member
+	 * s->name; what fails leaves nothing but what drain() removes.
+	 */
+	int (*fill)(const struct sandbox_spec *s, struct sandbox_made *out,
+	    struct err *e);
+
+	/*
+	 * Removes the members IDS, a blank between them, and what is left of
+	 * some that were being made or claimed; never a sandbox that one of them
+	 * has become. Already gone is success.
+	 */
+	int (*drain)(
+	    const struct sandbox_spec *s, const char *ids, struct err *e);
+
 	/* ---- in berthd ------------------------------------------------- */
 
 	/* The phase now; never an error for an unknown one (SANDBOX_GONE). */
@@ -253,6 +274,19 @@ struct sandbox_provider {
 	 * sandbox is lost, or -1: then status() has to be asked.
 	 */
 	int (*watch)(const struct sandbox_spec *s);
+
+	/* Calls FN with the id of everything that drain() would remove. */
+	void (*members)(const struct sandbox_spec *s,
+	    void (*fn)(const char *id, void *arg), void *arg);
+
+	/*
+	 * A descriptor (owned by the caller) that becomes readable when the
+	 * member s->name is lost, or -1 if it is none that can be claimed.
+	 */
+	int (*watch_member)(const struct sandbox_spec *s);
+
+	/* True if the sandbox runs and was a member of a pool. */
+	bool (*was_member)(const struct sandbox_spec *s);
 
 	/*
 	 * SANDBOX_CAP_EXEC: how to run a process there. The caller closes the

@@ -43,6 +43,7 @@ static const struct {
 	{ SANDBOX_CAP_METRICS, "metrics", "measure a sandbox" },
 	{ SANDBOX_CAP_SNAPSHOT, "snapshot", "make a snapshot of a sandbox" },
 	{ SANDBOX_CAP_SUSPEND, "suspend", "suspend a sandbox" },
+	{ SANDBOX_CAP_POOLS, "pools", "keep a pool of sandboxes" },
 };
 
 static const struct sandbox_provider *(*const registry_built_in[])(void) = {
@@ -117,13 +118,16 @@ registry_is_consistent(const struct sandbox_provider *p)
 			(p->dial ? SANDBOX_CAP_PORT_FORWARD : 0U) |
 			(p->measure ? SANDBOX_CAP_METRICS : 0U) |
 			(p->snapshot ? SANDBOX_CAP_SNAPSHOT : 0U) |
-			(p->suspend ? SANDBOX_CAP_SUSPEND : 0U);
+			(p->suspend ? SANDBOX_CAP_SUSPEND : 0U) |
+			(p->fill ? SANDBOX_CAP_POOLS : 0U);
 	bool is_seen = p->poll_ms ? p->probe != NULL : p->status && p->watch;
 
 	return p->name && *p->name && p->description && p->provision &&
 	       p->teardown && p->halt && is_seen && !p->dial == !p->listen &&
 	       !p->suspend == !p->resume && !p->snapshot == !p->unpack &&
 	       !p->snapshot == !p->restore && !p->wrap == !p->reap &&
+	       !p->fill == !p->drain && !p->fill == !p->members &&
+	       !p->fill == !p->watch_member && !p->fill == !p->was_member &&
 	       p->capabilities == have;
 }
 

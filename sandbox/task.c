@@ -30,6 +30,8 @@ static const char *const task_ops[TASK_OPS] = {
 	[TASK_UNPACK] = "unpack",
 	[TASK_UNSTAGE] = "unstage",
 	[TASK_REPLACE] = "replace",
+	[TASK_FILL] = "fill",
+	[TASK_DRAIN] = "drain",
 };
 
 const char *
@@ -60,6 +62,7 @@ task_encode(struct buf *b, const struct task *t)
 	buf_put_u64(b, s->pids_max);
 	buf_put_u64(b, s->workspace_bytes);
 	buf_put_str(b, s->image);
+	buf_put_str(b, s->member);
 	buf_put_str(b, s->address);
 	buf_put_u8(b, s->lacks_sftp_server);
 	buf_put_str(b, t->arg);
@@ -93,6 +96,7 @@ task_decode(const void *p, size_t n, struct task *out)
 	s->pids_max = reader_u64(&r);
 	s->workspace_bytes = reader_u64(&r);
 	reader_str_into(&r, s->image, sizeof(s->image));
+	reader_str_into(&r, s->member, sizeof(s->member));
 	reader_str_into(&r, s->address, sizeof(s->address));
 	s->lacks_sftp_server = reader_u8(&r) == 1;
 	reader_str_into(&r, t.arg, sizeof(t.arg));
@@ -101,6 +105,7 @@ task_decode(const void *p, size_t n, struct task *out)
 	if (!reader_done(&r) || op >= TASK_OPS ||
 	    s->network > SANDBOX_NET_NONE || s->cpu_percent > SANDBOX_CPU_MAX ||
 	    s->uid == 0 || !sandbox_name_is_valid(s->name) ||
+	    (s->member[0] && !sandbox_name_is_valid(s->member)) ||
 	    s->dir[0] != '/' || (t.file[0] && t.file[0] != '/')) {
 		command_free(t.command);
 		return -EPROTO;
@@ -136,6 +141,7 @@ task_report_encode(struct buf *b, const struct task_report *r)
 	buf_put_u8(b, (uint8_t)r->made.phase);
 	buf_put_str(b, r->made.address);
 	buf_put_u8(b, r->made.lacks_sftp_server);
+	buf_put_u8(b, r->made.is_claimed);
 	task_metrics(&m, fields);
 	for (size_t i = 0; i < TASK_METRICS; i++)
 		buf_put_u64(b, (uint64_t)*fields[i]);
@@ -160,6 +166,7 @@ task_report_decode(const void *p, size_t n, struct task_report *out)
 	phase = reader_u8(&r);
 	reader_str_into(&r, t.made.address, sizeof(t.made.address));
 	t.made.lacks_sftp_server = reader_u8(&r) == 1;
+	t.made.is_claimed = reader_u8(&r) == 1;
 	task_metrics(&t.metrics, fields);
 	for (size_t i = 0; i < TASK_METRICS; i++)
 		*fields[i] = (int64_t)reader_u64(&r);

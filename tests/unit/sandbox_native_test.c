@@ -215,6 +215,8 @@ a_record_comes_back_as_it_was(void **state)
 	assert_int_equal(native_record_of(getpid(), &r), 0);
 	r.ns_flags = 0x7e020000;
 	r.pids_max = 77;
+	snprintf(r.member, sizeof(r.member), "key-1");
+	snprintf(r.missing, sizeof(r.missing), "memory, cpu");
 	snprintf(r.cgroup.path[CGROUP_MEMORY], CGROUP_PATH_MAX, "/a b/c");
 	assert_int_equal(native_record_write(&s, &r, &e), 0);
 	assert_int_equal(native_record_read(&s, &got), 0);
@@ -224,6 +226,8 @@ a_record_comes_back_as_it_was(void **state)
 	assert_int_equal(got.ns_flags, r.ns_flags);
 	assert_int_equal(got.pids_max, 77);
 	assert_string_equal(got.boot, r.boot);
+	assert_string_equal(got.member, "key-1");
+	assert_string_equal(got.missing, "memory, cpu");
 	assert_string_equal(got.cgroup.path[CGROUP_MEMORY], "/a b/c");
 	assert_string_equal(got.cgroup.path[CGROUP_PIDS], "");
 	assert_int_equal(native_record_remove(&s), 0);
@@ -300,12 +304,14 @@ tasks_come_back_as_they_were(void **state)
 	t.spec.cpu_percent = 150;
 	t.spec.network = SANDBOX_NET_NONE;
 	snprintf(t.spec.rootfs, sizeof(t.spec.rootfs), "/srv/root");
+	snprintf(t.spec.member, sizeof(t.spec.member), "key-1");
 	snprintf(t.file, sizeof(t.file), "/srv/x.tar.zst");
 	task_encode(&b, &t);
 	assert_int_equal(task_decode(buf_head(&b), buf_len(&b), &got), 0);
 	assert_int_equal(got.op, TASK_TEARDOWN);
 	assert_string_equal(got.spec.name, "box");
 	assert_string_equal(got.spec.rootfs, "/srv/root");
+	assert_string_equal(got.spec.member, "key-1");
 	assert_string_equal(got.file, "/srv/x.tar.zst");
 	assert_int_equal(got.spec.memory_bytes, 1ULL << 40);
 	assert_int_equal(got.spec.network, SANDBOX_NET_NONE);
@@ -318,7 +324,7 @@ static void
 tasks_that_nobody_may_ask_for_are_refused(void **state)
 {
 	struct task t = { .op = TASK_PROVISION, .spec = spec_of("box") }, got;
-	struct task bad[6] = { t, t, t, t, t, t };
+	struct task bad[7] = { t, t, t, t, t, t, t };
 
 	(void)state;
 	bad[0].spec.uid = 0;
@@ -327,6 +333,7 @@ tasks_that_nobody_may_ask_for_are_refused(void **state)
 	bad[3].spec.network = SANDBOX_NET_NONE + 1;
 	bad[4].op = TASK_OPS;
 	snprintf(bad[5].file, sizeof(bad[5].file), "relative");
+	snprintf(bad[6].spec.member, sizeof(bad[6].spec.member), "../x");
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct buf b = { 0 };
 
@@ -346,6 +353,7 @@ reports_come_back_as_they_were(void **state)
 	(void)state;
 	snprintf(r.line, sizeof(r.line), "no room");
 	snprintf(r.made.missing, sizeof(r.made.missing), "memory");
+	r.made.is_claimed = true;
 	r.copied = (struct sandbox_copied){ 1, 2, 3, "abcdef" };
 	task_report_encode(&b, &r);
 	assert_int_equal(
@@ -354,6 +362,7 @@ reports_come_back_as_they_were(void **state)
 	assert_int_equal(got.code, -ENOSPC);
 	assert_string_equal(got.line, "no room");
 	assert_string_equal(got.made.missing, "memory");
+	assert_true(got.made.is_claimed);
 	assert_int_equal(got.copied.bytes, 2);
 	assert_string_equal(got.copied.hash, "abcdef");
 	for (size_t n = 0; n < buf_len(&b); n++)

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "sandbox/local.h"
+#include "sandbox/native.h"
 #include "sandbox/provider.h"
 #include "tests/unit/unit.h"
 
@@ -460,6 +461,21 @@ capabilities_must_equal_the_functions(void **state)
 	p.name = "liar";
 	p.status = NULL;
 	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
+	/* Pools are five functions and one bit, or nothing. */
+	p = *sandbox_native();
+	p.name = "liar";
+	p.capabilities &= ~(unsigned)SANDBOX_CAP_POOLS;
+	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
+	p.fill = NULL;
+	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
+	p = *sandbox_native();
+	p.name = "liar";
+	p.was_member = NULL;
+	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
+	p = *sandbox_local();
+	p.name = "liar";
+	p.capabilities |= SANDBOX_CAP_POOLS;
+	assert_int_equal(sandbox_register(&p, &e), -EINVAL);
 	assert_null(sandbox_find("liar", NULL));
 }
 
@@ -477,6 +493,13 @@ what_a_provider_lacks_is_unsupported(void **state)
 	    -EOPNOTSUPP);
 	assert_string_equal(
 	    e.msg, "unsupported: provider local cannot suspend a sandbox");
+	assert_int_equal(
+	    sandbox_require(sandbox_local(), SANDBOX_CAP_POOLS, &e),
+	    -EOPNOTSUPP);
+	assert_string_equal(e.msg,
+	    "unsupported: provider local cannot keep a pool of sandboxes");
+	assert_int_equal(
+	    sandbox_require(sandbox_native(), SANDBOX_CAP_POOLS, &e), 0);
 	sandbox_capability_names(
 	    SANDBOX_CAP_EXEC | SANDBOX_CAP_METRICS, names, sizeof(names));
 	assert_string_equal(names, "exec, metrics");
