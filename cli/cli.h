@@ -133,6 +133,9 @@ int verb_sandbox_rm(struct cli *c, int argc, char **argv);
 int verb_sandbox_suspend(struct cli *c, int argc, char **argv);
 int verb_sandbox_resume(struct cli *c, int argc, char **argv);
 
+/* `berth sandbox pool`: ls, get, scale. */
+int verb_sandbox_pool(struct cli *c, int argc, char **argv);
+
 /* Lists providers with what they can do. */
 int verb_sandbox_providers(struct cli *c, int argc, char **argv);
 

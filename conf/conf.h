@@ -85,6 +85,7 @@ struct conf_uids {
 
 #define CONF_TEMPLATES_MAX     64
 #define CONF_TEMPLATE_NAME_MAX 32 /* inih cuts sections at 50 */
+#define CONF_POOL_MAX          1000
 
 /* The template that is native where that works, and else refuses. */
 #define CONF_TEMPLATE_AUTO "auto"
@@ -104,6 +105,7 @@ struct conf_template {
 	uint64_t init_timeout_ms;
 	bool sftp, forward;       /* may be done with it */
 	uint64_t workspace_bytes; /* 0: no limit */
+	uint64_t pool_size;       /* sandboxes that wait for a name */
 	uint64_t idle_suspend_ms, idle_teardown_ms, lifetime_ms; /* 0: never */
 	bool viewers_wake; /* who only watches wakes it and keeps it awake */
 	unsigned given;    /* bits of keys, for the loader */

@@ -74,6 +74,10 @@ static const struct option template_table[] = {
 { "template", "forward", OPTION_BOOL, FIELD(forward), 0, 0,
 	"yes", NULL, "no, yes",
 	"Ports may be forwarded into a sandbox and out of it." },
+{ "template", "pool_size", OPTION_COUNT, FIELD(pool_size), 0, CONF_POOL_MAX,
+	"0", NULL, "count",
+	"Sandboxes that are made ahead, without name and workspace, for whoever "
+	"comes next: then there is nothing to wait for. Native ones only." },
 { "template", "idle_suspend", OPTION_TIME, FIELD(idle_suspend_ms), 0,
 	TEMPLATE_LIFE_MAX, "0", NULL, "time",
 	"Suspended when nobody was attached and no command, file transfer or "
@@ -371,6 +375,11 @@ template_settle(const struct conf *c, struct conf_template *t, struct err *e)
 		free(t->provider);
 		t->provider = xstrdup(t->name);
 	}
+	if (t->pool_size && strcmp(t->provider, "native") != 0)
+		return err_set(e, -EINVAL,
+		    "template %s.pool_size: provider %s cannot keep a pool of "
+		    "sandboxes",
+		    t->name, t->provider);
 	if (t->idle_suspend_ms && strcmp(t->provider, "local") == 0)
 		return err_set(e, -EINVAL,
 		    "template %s.idle_suspend: provider local cannot suspend",

@@ -14,6 +14,7 @@
 #include "sandbox/job.h"
 #include "sandbox/template.h"
 #include "sessions/manager/box_internal.h"
+#include "sessions/manager/pool.h"
 #include "sessions/manager/session.h"
 
 #define BOX_JOB_MS 60000
@@ -308,6 +309,7 @@ box_on_provision(const struct task_report *r, void *arg)
 		return;
 	}
 	b->job = NULL;
+	pool_taken(b->m, &b->spec, r->code == 0 && r->made.is_claimed);
 	if (r->code == 0 && box_needs_init(b)) {
 		b->made = r->made;
 		box_init(b);
@@ -330,7 +332,10 @@ box_provision(struct box *b, const char *identity, struct err *e)
 	int rc;
 
 	box_turn(b, SANDBOX_PENDING, "sandbox_begin", identity, NULL);
+	pool_take(b->m, b->template, &b->spec);
 	rc = box_job(b, TASK_PROVISION, box_on_provision, e);
+	if (rc < 0)
+		pool_taken(b->m, &b->spec, false);
 	if (rc < 0)
 		box_turn(b, SANDBOX_FAILED, "sandbox_failed", NULL, e->msg);
 	return rc;

@@ -100,6 +100,10 @@ void control_sandbox_snapshots(struct control_client *cl, const json_t *req);
 void control_sandbox_restore(struct control_client *cl, const json_t *req);
 void control_sandbox_forget(struct control_client *cl, const json_t *req);
 
+/* The verbs of control_pool.c. */
+void control_sandbox_pools(struct control_client *cl, const json_t *req);
+void control_sandbox_pool_scale(struct control_client *cl, const json_t *req);
+
 /* The verbs of control_lists.c. */
 void control_ls(struct control_client *cl, const json_t *req);
 void control_info(struct control_client *cl, const json_t *req);

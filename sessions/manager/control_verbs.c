@@ -511,6 +511,8 @@ static const struct {
 	{ "sandbox_rm", control_sandbox_rm },
 	{ "sandbox_suspend", control_sandbox_suspend },
 	{ "sandbox_resume", control_sandbox_resume },
+	{ "sandbox_pools", control_sandbox_pools },
+	{ "sandbox_pool_scale", control_sandbox_pool_scale },
 	{ "sandbox_providers", control_sandbox_providers },
 	{ "sandbox_snapshot", control_sandbox_snapshot },
 	{ "sandbox_snapshots", control_sandbox_snapshots },

@@ -18,6 +18,7 @@
 #include "sessions/manager/adopt.h"
 #include "sessions/manager/handover.h"
 #include "sessions/manager/leftover.h"
+#include "sessions/manager/pool.h"
 #include "sessions/manager/reindex.h"
 #include "sessions/manager/session.h"
 
@@ -103,6 +104,7 @@ manager_new(struct event_base *base, const struct conf *conf,
 	}
 	store_on_queued(store, manager_on_queued, m);
 	boxes_load(m);
+	pools_load(m);
 	snapshots_sweep(m);
 	adopt_all(m);
 	recordings_start_sweep(m);
@@ -126,6 +128,7 @@ manager_free(struct manager *m)
 			    list_entry(s->requests.next, struct request, node));
 		session_free(s);
 	}
+	pools_free(m);
 	boxes_free(m);
 	reindex_release(m);
 	leftover_release_all(m);
@@ -196,6 +199,7 @@ manager_reconfigure(struct manager *m, const struct conf *conf)
 {
 	m->conf = conf;
 	boxes_reconfigure(m);
+	pools_reconfigure(m);
 }
 
 void
@@ -263,9 +267,11 @@ manager_on_close_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct manager *m = arg;
 	struct timeval tick = { 0, 20000 };
-
 	bool is_done = m->closes_all ? manager_is_empty(m) && boxes_halt(m)
 				     : manager_is_quiet(m);
+
+	if (m->closes_all && !pools_halt(m))
+		is_done = false;
 
 	if (is_done || clock_mono_ms() > m->close_deadline_ms)
 		manager_on_close(fd, what, m);

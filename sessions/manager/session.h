@@ -33,6 +33,7 @@ struct manager {
 	struct sandbox_spec spec; /* what all sandboxes have in common */
 	uint64_t generation;
 	struct list boxes; /* struct box */
+	struct pools *pools;
 	struct list sessions;
 	struct list leftovers; /* struct leftover */
 	struct list spent;     /* struct spent: files to be removed */

@@ -32,6 +32,7 @@ templates_are_read_shown_and_found(void **state)
 	    "[template small]\nmemory = 64M\ncpu = 50\npids = 20\n"
 	    "network = host\nrootfs = /srv/x\nidle_suspend = 90s\n"
 	    "idle_teardown = 2h\nlifetime = 7d\nviewers_wake = yes\n"
+	    "pool_size = 3\n"
 	    "[template auto]\nprovider = local\n";
 	struct conf_template t;
 	struct conf *c = NULL;
@@ -50,6 +51,7 @@ templates_are_read_shown_and_found(void **state)
 	assert_int_equal(t.pids_max, 20);
 	assert_int_equal(t.network, CONF_NETWORK_HOST);
 	assert_int_equal(t.idle_suspend_ms, 90000);
+	assert_int_equal(t.pool_size, 3);
 	assert_int_equal(t.idle_teardown_ms, 7200000);
 	assert_int_equal(t.lifetime_ms, 604800000);
 	assert_true(t.viewers_wake);
@@ -60,6 +62,7 @@ templates_are_read_shown_and_found(void **state)
 	assert_string_equal(t.provider, "native");
 	assert_string_equal(t.rootfs, "");
 	assert_int_equal(t.pids_max, 4096);
+	assert_int_equal(t.pool_size, 0);
 	assert_int_equal(
 	    t.idle_suspend_ms + t.idle_teardown_ms + t.lifetime_ms, 0);
 	assert_false(t.viewers_wake);
@@ -73,7 +76,7 @@ templates_are_read_shown_and_found(void **state)
 			  "rootfs = /srv/x\nimage = none\nnetwork = host\n"
 			  "cpu = 50\nmemory = 64M\n"
 			  "pids = 20\n"));
-	assert_non_null(strstr(shown, "\nidle_suspend = 90s\n"
+	assert_non_null(strstr(shown, "\npool_size = 3\nidle_suspend = 90s\n"
 				      "idle_teardown = 2h\nlifetime = 7d\n"
 				      "viewers_wake = yes\n"));
 	conf_free(c);
@@ -139,12 +142,42 @@ templates_have_variables_and_a_script(void **state)
 	conf_free(c);
 }
 
+static void
+pools_are_of_providers_that_can_and_of_a_size(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} rows[] = {
+		{ "[template x]\nprovider = local\npool_size = 1\n",
+		    "template x.pool_size: provider local cannot keep a pool" },
+		{ "[template local]\npool_size = 1\n",
+		    "provider local cannot keep a pool of sandboxes" },
+		{ "[template x]\npool_size = 1001\n", "pool_size" },
+		{ "[template x]\npool_size = -1\n", "pool_size" },
+		{ "[template x]\nprovider = local\npool_size = 0\n", NULL },
+		{ "[template auto]\npool_size = 1000\n", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct conf *c = NULL;
+		struct err e = { 0 };
+		int rc = load_text(rows[i].text, &c, &e);
+
+		assert_int_equal(rc < 0, rows[i].why != NULL);
+		if (rows[i].why)
+			assert_non_null(strstr(e.msg, rows[i].why));
+		conf_free(c);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(templates_are_read_shown_and_found),
 		cmocka_unit_test(templates_have_variables_and_a_script),
+		cmocka_unit_test(pools_are_of_providers_that_can_and_of_a_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
