@@ -414,11 +414,11 @@ box_make(struct request *r, const char *template, struct err *e)
 		template = m->conf->access.default_template;
 	rc = sandbox_template(m->conf, template, &b->spec, e);
 	b->provider = rc < 0 ? NULL : sandbox_find(b->spec.provider, e);
+	snprintf(b->template, sizeof(b->template), "%s", template);
 	if (!b->provider || box_uid_take(b, &row.uid, e) < 0) {
 		box_free(b);
 		return NULL;
 	}
-	snprintf(b->template, sizeof(b->template), "%s", template);
 	row.last_active_ms = row.created_ms;
 	snprintf(row.name, sizeof(row.name), "%s", b->spec.name);
 	snprintf(row.provider, sizeof(row.provider), "%s", b->spec.provider);

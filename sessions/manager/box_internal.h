@@ -66,11 +66,20 @@ void box_life_load(struct box *b);
  */
 struct box *box_make(struct request *r, const char *template, struct err *e);
 
+/* sandbox.uid_range where it means something, or NULL. */
+const struct conf_uids *box_uid_range(const struct manager *m);
+
+/* True if no sandbox has UID. */
+bool box_uid_is_free(const struct manager *m, uid_t uid);
+
+/* One of that range that nobody has; -EAGAIN with a sentence if there is none. */
+int box_uid_next(struct manager *m, uid_t *out, struct err *e);
+
 /*
- * B, which is new, takes a uid of sandbox.uid_range that no sandbox has; *UID_OUT
- * is 0 where it keeps that of sandbox.user. -EAGAIN when all are in use.
+ * B, which is new, takes one, if it may be of a member of its pool; *OUT is 0
+ * where it keeps that of sandbox.user. -EAGAIN as above.
  */
-int box_uid_take(struct box *b, uid_t *uid_out, struct err *e);
+int box_uid_take(struct box *b, uid_t *out, struct err *e);
 
 /* B has UID for itself, and the group of that number; 0: it has none. */
 void box_uid_set(struct box *b, uid_t uid);

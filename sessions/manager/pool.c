@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,14 +34,21 @@ struct member {
 	struct event *ev;
 };
 
-/* What two sandboxes of one key have in common is all but name and files. */
+/*
+ * What two sandboxes of one key have in common is all but name, files and, where
+ * each has one for itself, uid.
+ */
 static void
-pool_key(const char *template, const struct sandbox_spec *s, char *out)
+pool_key(const struct manager *m, const char *template,
+    const struct sandbox_spec *s, char *out)
 {
+	const struct conf_uids *range = box_uid_range(m);
+	struct conf_uids uids =
+	    range ? *range : (struct conf_uids){ s->uid, s->gid };
 	autofree char *text = xasprintf(
 	    "%d\n%s\n%s\n%s\n%s\n%s\n%u %u %d %u %u %" PRIu64 " %" PRIu64 "\n",
 	    POOL_VERSION, template, s->provider, s->rootfs, s->user, s->shell,
-	    s->uid, s->gid, s->must_setuid, s->network, s->cpu_percent,
+	    uids.first, uids.last, s->must_setuid, s->network, s->cpu_percent,
 	    s->memory_bytes, s->pids_max);
 	uint64_t hash = 14695981039346656037U;
 
@@ -78,6 +86,12 @@ pool_by_template(struct pools *ps, const char *template)
 }
 
 /* ---- members --------------------------------------------------------------- */
+
+static const struct member *
+member_at(const struct list *node)
+{
+	return list_entry((struct list *)(uintptr_t)node, struct member, node);
+}
 
 static void
 member_free(struct member *b)
@@ -132,10 +146,7 @@ pool_has(const struct pool *p, const char *id)
 	const struct list *pos;
 
 	for (pos = p->members.next; pos != &p->members; pos = pos->next) {
-		if (strcmp(list_entry((struct list *)(uintptr_t)pos,
-			       struct member, node)
-			       ->id,
-			id) == 0)
+		if (strcmp(member_at(pos)->id, id) == 0)
 			return true;
 	}
 	return false;
@@ -161,17 +172,90 @@ pool_empty(struct pool *p)
 	}
 }
 
+/* It was made with it. */
+static uid_t
+member_uid(const char *id)
+{
+	return (uid_t)strtoul(id + POOL_KEY_SIZE, NULL, 16);
+}
+
+/* The pool for sandboxes of TEMPLATE that are as S. */
+static struct pool *
+pool_of(struct manager *m, const char *template, const struct sandbox_spec *s)
+{
+	char key[POOL_KEY_SIZE];
+
+	pool_key(m, template, s, key);
+	return pool_by_key(m->pools, key);
+}
+
 void
 pool_take(struct manager *m, const char *template, struct sandbox_spec *io)
 {
-	char key[POOL_KEY_SIZE];
-	struct pool *p;
+	struct pool *p = pool_of(m, template, io);
+	struct list *pos, *tmp;
 
-	pool_key(template, io, key);
-	p = pool_by_key(m->pools, key);
 	io->member[0] = '\0';
-	if (p && p->n_ready)
-		pool_pop(p, io->member);
+	if (!p)
+		return;
+	list_for_each (pos, tmp, &p->members) {
+		struct member *b = list_entry(pos, struct member, node);
+
+		if (member_uid(b->id) != io->uid)
+			continue;
+		snprintf(io->member, sizeof(io->member), "%s", b->id);
+		member_free(b);
+		return;
+	}
+}
+
+uid_t
+pool_uid(struct manager *m, const char *template, const struct sandbox_spec *s)
+{
+	const struct pool *p = pool_of(m, template, s);
+	const struct list *pos;
+
+	if (!p)
+		return 0;
+	for (pos = p->members.next; pos != &p->members; pos = pos->next) {
+		uid_t uid = member_uid(member_at(pos)->id);
+
+		if (box_uid_is_free(m, uid))
+			return uid;
+	}
+	return 0;
+}
+
+static bool
+pool_has_uid(const struct pool *p, uid_t uid)
+{
+	const struct list *pos;
+
+	for (pos = p->members.next; pos != &p->members; pos = pos->next) {
+		if (member_uid(member_at(pos)->id) == uid)
+			return true;
+	}
+	return false;
+}
+
+bool
+pools_have_uid(const struct manager *m, uid_t uid)
+{
+	const struct pools *ps = m->pools;
+	struct list *pos, *tmp;
+
+	if (ps->job && ps->fill.uid == uid)
+		return true;
+	list_for_each (pos, tmp, &ps->all) {
+		if (pool_has_uid(list_entry(pos, struct pool, node), uid))
+			return true;
+	}
+	list_for_each (pos, tmp, &ps->waste) {
+		if (member_uid(list_entry(pos, struct pool_waste, node)->id) ==
+		    uid)
+			return true;
+	}
+	return false;
 }
 
 void
@@ -230,7 +314,7 @@ pool_set_up(struct pools *ps, const char *template, struct err *e)
 
 	if (!provider)
 		return NULL;
-	pool_key(template, &s, key);
+	pool_key(ps->m, template, &s, key);
 	if (!p) {
 		p = xcalloc(1, sizeof(*p));
 		p->ps = ps;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct err;
 struct manager;
@@ -32,13 +33,21 @@ void pools_reconfigure(struct manager *m);
 bool pools_halt(struct manager *m);
 
 /*
- * Names in IO, a sandbox of TEMPLATE that is to be made, a member that fits, or
- * none. Its provisioning, or what kept it from beginning, is told by
+ * Names in IO, a sandbox of TEMPLATE that is to be made, a member that fits and
+ * has its uid, or none. Its provisioning, or what kept it from beginning, is told by
  * pool_taken().
  */
 void pool_take(
     struct manager *m, const char *template, struct sandbox_spec *io);
 void pool_taken(struct manager *m, struct sandbox_spec *io, bool is_claimed);
+
+/*
+ * The uid of a member that fits S, a sandbox of TEMPLATE that is to be made, and
+ * that no sandbox has; 0: none. And whether a member has UID.
+ */
+uid_t pool_uid(
+    struct manager *m, const char *template, const struct sandbox_spec *s);
+bool pools_have_uid(const struct manager *m, uid_t uid);
 
 struct pool_info {
 	const char *template, *provider; /* as long as the pool is */

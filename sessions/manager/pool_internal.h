@@ -13,6 +13,7 @@
 struct event;
 struct job;
 
+/* A member's id is the key, its uid in hex and something random. */
 #define POOL_KEY_SIZE 17
 
 struct pool {

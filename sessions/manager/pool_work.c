@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "sandbox/job.h"
+#include "sessions/manager/box_internal.h"
 #include "sessions/manager/pool_internal.h"
 #include "sessions/manager/session.h"
 
@@ -207,13 +208,20 @@ pools_fill(struct pools *ps)
 {
 	struct task t = { .op = TASK_FILL };
 	struct pool *p = pools_neediest(ps);
-	char prefix[POOL_KEY_SIZE + 1];
+	char prefix[POOL_KEY_SIZE + 10];
 	struct err e = { .code = 0 };
 
 	if (!p)
 		return;
-	snprintf(prefix, sizeof(prefix), "%s-", p->key);
 	t.spec = p->spec;
+	if (box_uid_range(ps->m)) {
+		if (box_uid_next(ps->m, &t.spec.uid, &e) < 0) {
+			pool_failed(p, e.msg);
+			return;
+		}
+		t.spec.gid = t.spec.uid;
+	}
+	snprintf(prefix, sizeof(prefix), "%s-%08x-", p->key, t.spec.uid);
 	text_random_id(prefix, 8, t.spec.name, sizeof(t.spec.name));
 	ps->fill = t.spec;
 	ps->job = job_start(ps->m->base, ps->m->sandbox_path, &t, POOL_JOB_MS,

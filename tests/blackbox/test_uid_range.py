@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from berth import IS_ROOT
+from berth import IS_ROOT, wait_for
 
 FIRST, LAST = 310000, 310003
 
@@ -14,6 +14,8 @@ SERVER = {
     "access__default_template": "native",
     "sandbox__uid_range": f"{FIRST}-{LAST}",
     "template plain__provider": "local",
+    "template ready__provider": "native",
+    "template ready__pool_size": "0",
 }
 
 pytestmark = pytest.mark.skipif(
@@ -78,6 +80,33 @@ def test_a_used_up_range_is_said_and_a_removed_sandbox_gives_its_uid_back(
     remove(f"{box}-more")
     srv.berth_ok("sandbox", "create", f"{box}-more")
     assert uid(srv, f"{box}-more") == given_back
+
+
+def test_members_of_a_pool_have_uids_of_their_own(srv, box, remove):
+    """Whoever claims one has its uid; all that wait use up the range."""
+    def pool():
+        return srv.json("sandbox", "pool", "get", "ready")[0]
+
+    srv.berth_ok("sandbox", "pool", "scale", "ready", "2")
+    try:
+        wait_for(lambda: pool()["ready"] == 2)
+        for name in (box, f"{box}-b"):
+            remove(name)
+            srv.berth_ok("sandbox", "create", "--template", "ready", name)
+            assert ids(srv, name) == [str(uid(srv, name))] * 2
+            st = os.stat(srv.boxes / name)
+            assert st.st_uid == uid(srv, name)
+            wait_for(lambda: pool()["ready"] == 2)
+        assert pool()["allocated"] == 2
+        assert uid(srv, box) != uid(srv, f"{box}-b")
+        done = srv.berth("sandbox", "create", f"{box}-c")
+        assert b"are in use" in done.stderr
+    finally:
+        srv.berth_ok("sandbox", "pool", "scale", "ready", "0")
+    wait_for(lambda: pool()["ready"] == 0)
+    remove(f"{box}-c")
+    wait_for(lambda: srv.berth("sandbox", "create", f"{box}-c").returncode
+             == 0)
 
 
 def test_a_terminal_files_and_forwards_are_of_that_uid(srv, box, remove):
