@@ -9,11 +9,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,6 +35,8 @@
  * since they have none, while its owner outside still may join it.
  */
 #define INIT_TOKEN CAP_WAKE_ALARM
+
+#define INIT_STACK (256U << 10) /* no more of it was ever used */
 
 static const struct syscalls_rule init_rules[] = {
 	{ SYS_waitid, SYSCALLS_ALLOW },
@@ -168,6 +172,20 @@ init_forget_arguments(void)
 		memset(from, 0, (size_t)(environ[0] - from));
 }
 
+/*
+ * Hundreds of it may wait: what it needed to begin goes back, the stack below
+ * the page behind this one and what is free on the heap.
+ */
+static void
+init_shrink(void)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0) & ~(page - 1);
+
+	malloc_trim(0);
+	madvise((void *)(here - page - INIT_STACK), INIT_STACK, MADV_DONTNEED);
+}
+
 static _Noreturn void
 init_reap(void)
 {
@@ -203,6 +221,7 @@ native_init(struct native_plan *p)
 	}
 	if (close_range(4, ~0U, 0) < 0)
 		_exit(3);
+	init_shrink();
 	/* A change of uid cleared it in some; now it must not be there. */
 	prctl(PR_SET_PDEATHSIG, 0);
 	if (BERTH_CONFINED &&
