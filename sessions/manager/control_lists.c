@@ -385,8 +385,9 @@ control_stats_ask(struct control_client *cl)
 	struct box *b = box_unmeasured(cl->c->m, name, cl->stats_ms);
 
 	if (b)
-		cl->pending = manager_sandbox_measure(
-		    cl->c->m, &cl->who, b->spec.name, control_on_measured, cl);
+		cl->pending =
+		    manager_sandbox_act(cl->c->m, &cl->who, b->spec.name,
+			MANAGER_SANDBOX_MEASURE, control_on_measured, cl);
 	return b != NULL;
 }
 

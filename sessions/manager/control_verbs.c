@@ -447,24 +447,29 @@ control_sandbox_create(struct control_client *cl, const json_t *req)
 }
 
 static void
+control_sandbox_act(
+    struct control_client *cl, const json_t *req, enum manager_sandbox_act act)
+{
+	cl->pending = manager_sandbox_act(cl->c->m, &cl->who,
+	    control_str(req, "sandbox", ""), act, control_on_answer, cl);
+}
+
+static void
 control_sandbox_rm(struct control_client *cl, const json_t *req)
 {
-	cl->pending = manager_sandbox_remove(cl->c->m, &cl->who,
-	    control_str(req, "sandbox", ""), control_on_answer, cl);
+	control_sandbox_act(cl, req, MANAGER_SANDBOX_REMOVE);
 }
 
 static void
 control_sandbox_suspend(struct control_client *cl, const json_t *req)
 {
-	cl->pending = manager_sandbox_suspend(cl->c->m, &cl->who,
-	    control_str(req, "sandbox", ""), true, control_on_answer, cl);
+	control_sandbox_act(cl, req, MANAGER_SANDBOX_SUSPEND);
 }
 
 static void
 control_sandbox_resume(struct control_client *cl, const json_t *req)
 {
-	cl->pending = manager_sandbox_suspend(cl->c->m, &cl->who,
-	    control_str(req, "sandbox", ""), false, control_on_answer, cl);
+	control_sandbox_act(cl, req, MANAGER_SANDBOX_RESUME);
 }
 
 static void

@@ -211,23 +211,23 @@ struct request *manager_copy(struct manager *m, const struct principal *who,
     const struct manager_copy *c, manager_answer_fn fn, void *arg);
 
 /*
- * Makes the sandbox NAME from TEMPLATE (NULL: the default), or ends its sessions
- * and removes it; the answer has neither session nor descriptor.
+ * Makes the sandbox NAME from TEMPLATE (NULL: the default); the answer has
+ * neither session nor descriptor.
  */
 struct request *manager_sandbox_create(struct manager *m,
     const struct principal *who, const char *name, const char *template,
     manager_answer_fn fn, void *arg);
-struct request *manager_sandbox_remove(struct manager *m,
-    const struct principal *who, const char *name, manager_answer_fn fn,
-    void *arg);
 
-/* Suspends it, or goes on with it; and asks its provider what it uses. */
-struct request *manager_sandbox_suspend(struct manager *m,
-    const struct principal *who, const char *name, bool is_suspend,
-    manager_answer_fn fn, void *arg);
-struct request *manager_sandbox_measure(struct manager *m,
-    const struct principal *who, const char *name, manager_answer_fn fn,
-    void *arg);
+/* The same answer, when it is done. */
+enum manager_sandbox_act {
+	MANAGER_SANDBOX_REMOVE, /* its sessions end before */
+	MANAGER_SANDBOX_SUSPEND,
+	MANAGER_SANDBOX_RESUME,
+	MANAGER_SANDBOX_MEASURE /* by its provider, for what is listed */
+};
+struct request *manager_sandbox_act(struct manager *m,
+    const struct principal *who, const char *name,
+    enum manager_sandbox_act act, manager_answer_fn fn, void *arg);
 
 /*
  * A snapshot of the sandbox NAME, with a label and a description or ""; its id is

@@ -855,10 +855,14 @@ def test_the_release_is_confined_and_quick(fresh, box, as_root):
     srv.berth_ok("new", "-s", box, "-n", "s")
     srv.berth_ok("send", f"{box}+s", "(setsid sleep 616161 &)\n")
     wait_for(lambda: "sleep 616161" in srv.out(box, "ps ax"))
-    signallers = [p for p in procs.descendants(srv.proc.pid)
-                  if p.comm == "berth-signaller"]
-    assert len(signallers) == 1
-    with open(f"/proc/{signallers[0].pid}/status", encoding="utf-8") as f:
+
+    def signallers():
+        return [p for p in procs.descendants(srv.proc.pid)
+                if p.comm == "berth-signaller"]
+
+    # that of the command takes a moment to go
+    wait_for(lambda: len(signallers()) == 1)
+    with open(f"/proc/{signallers()[0].pid}/status", encoding="utf-8") as f:
         caps = re.findall(r"Cap(?:Prm|Eff):\t([0-9a-f]+)", f.read())
     with open("/proc/self/gid_map", encoding="utf-8") as f:
         if f.read().split() == ["0", "0", str(2**32 - 1)]:
