@@ -118,7 +118,7 @@ def test_exit_codes_come_through_f9(srv, box):
         assert srv.ssh(box, command).returncode == code
     killed = srv.ssh(box, "kill -9 $$")
     assert killed.returncode == 255
-    assert srv.row(box)["exit_signal"] == "KILL"
+    wait_for(lambda: srv.row(box)["exit_signal"] == "KILL")
 
 
 def test_streams_stay_whole_f7(srv, box):
