@@ -4,6 +4,7 @@ hold. In the other column is who is named: bubblewrap, runc and Docker where
 they are installed, OpenSSH's sshd without any sandbox, tar with zstd.
 """
 
+import collections
 import os
 import pathlib
 import shutil
@@ -147,26 +148,60 @@ def docker_samples(n):
 # ---- measures --------------------------------------------------------------
 
 
+class Contained:
+    """A berthd whose sandboxes are native: a login makes them."""
+
+    def __init__(self, bench):
+        self.side = bench.contained
+
+    def scale(self, size):
+        """So many wait, and nobody works on one more."""
+        self.side.ask(verb="sandbox_pool_scale", template="bench", size=size)
+        files = self.side.server.boxes / ".pool"
+        berth.wait_for(
+            lambda: (self.side.ask(verb="sandbox_pools", template="bench")
+                     ["rows"][0]["ready"] == size
+                     == (len(list(files.iterdir())) if files.exists() else 0)),
+            120, f"{size} members")
+
+    def create_ms(self, box):
+        return wall_ms(box.ask, "create")
+
+    def login_ms(self, user):
+        return logins.first_byte_ms(self.side.ssh_args("-tt", user=user))
+
+    def round(self, found):
+        """One of each, so that what the machine does besides hits all."""
+        for kind, size in (("cold", 0), ("pool", 1)):
+            self.scale(size)
+            box = Box(self.side, create=False)
+            found[f"new_{kind}"].append(self.create_ms(box))
+            box.ask("rm")
+            self.scale(size)
+            box = Box(self.side, create=False)
+            found[f"login_{kind}"].append(self.login_ms(box.name))
+            found["session"].append(self.login_ms(f"{box.name}+other"))
+            found["attach"].append(self.login_ms(box.name))
+            box.ask("rm")
+        self.scale(0)
+        found["above"].append(found["login_pool"][-1] - found["session"][-1])
+
+
 def make(bench, side):
-    """A new sandbox; and a first login that makes one, beside a login to a new
-    session of one that is there (in the other column)."""
+    """New sandboxes, cold and from a pool, by request and by a login; beside
+    (in the other column) bubblewrap and a login to a new session in one that is
+    there."""
     n = bench.sizes.logins
+    contained = Contained(bench)
     if side.name != "berth":
-        with Box(bench.berth) as box:
-            there = [logins.first_byte_ms(bench.berth.ssh_args(
-                "-tt", user=f"{box.name}+s{i}")) for i in range(n)]
-        return {"control": bwrap_samples(n), "prompt": there}
-    found, prompt = [], []
+        with Box(contained.side) as box:
+            there = [contained.login_ms(f"{box.name}+s{i}") for i in range(n)]
+        return {"new_cold": bwrap_samples(n), "login_cold": there,
+                "login_pool": there}
+    found = collections.defaultdict(list)
     for _ in range(n):
-        box = Box(side, create=False)
-        found.append(wall_ms(box.ask, "create", template=TEMPLATE))
-        box.ask("rm")
-        # only a template by default is made by a login
-        box = Box(bench.contained, create=False)
-        prompt.append(logins.first_byte_ms(
-            bench.contained.ssh_args("-tt", user=box.name)))
-        box.ask("rm")
-    return {"control": found, "prompt": prompt}
+        contained.round(found)
+    return found
 
 
 def command(bench, side):

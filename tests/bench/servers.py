@@ -278,7 +278,8 @@ class Bench:
     def contained(self):
         """One whose sandboxes are native, from when it is needed."""
         if self._contained is None:
-            self._contained = Berth(access__default_template="native")
+            self._contained = Berth(access__default_template="bench",
+                                    **{"template bench__provider": "native"})
             self.started.append(self._contained)
         return self._contained
 
