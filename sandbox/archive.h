@@ -8,6 +8,7 @@
 #ifndef SANDBOX_ARCHIVE_H
 #define SANDBOX_ARCHIVE_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct err;
@@ -26,14 +27,16 @@ int archive_pack(
 struct archive_owner {
 	uid_t uid;
 	gid_t gid;
+	uint64_t max_bytes; /* of contents, holes apart; 0: no limit */
 };
 
 /*
  * Fills the empty directory DIR_FD with what the archive IN_FD holds. What is
- * of another uid than the owner's loses set-id bits; berthd's own user, unless
- * it is root, can give nothing away. 0 or a negative errno with a sentence, and
- * then there may be something in the directory; -EBADMSG for what is no archive
- * or names something outside.
+ * of another uid or gid than the owner's loses set-id bits; berthd's own user,
+ * unless it is root, can give nothing away. 0 or a negative errno with a
+ * sentence, and then there may be something in the directory, which
+ * workspace_remove_at() can remove; -EBADMSG for what is no archive, names
+ * something outside or is nested too deep, -EFBIG for more than max_bytes.
  */
 int archive_unpack(int dir_fd, int in_fd, const struct archive_owner *owner,
     struct sandbox_copied *out, struct err *e);

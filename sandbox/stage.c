@@ -86,7 +86,7 @@ int
 stage_unpack(const struct sandbox_spec *s, int in_fd,
     struct sandbox_copied *out, struct err *e)
 {
-	struct archive_owner owner = { s->uid, s->gid };
+	struct archive_owner owner = { s->uid, s->gid, s->workspace_bytes };
 	autoclose int dir_fd = -1, fd = -1;
 	char name[STAGE_NAME_SIZE];
 	int rc = sandbox_check_name(s->name, e);
