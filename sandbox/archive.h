@@ -42,6 +42,21 @@ int archive_unpack(int dir_fd, int in_fd, const struct archive_owner *owner,
     struct sandbox_copied *out, struct err *e);
 
 /*
+ * The tar that IN_FD brings, whose first entry is the directory, as it is but
+ * compressed, into OUT_FD: 0 or a negative errno with a sentence, -EBADMSG for
+ * what is no whole tar. Files are counted, none is looked at or made.
+ */
+int archive_take(
+    int in_fd, int out_fd, struct sandbox_copied *out, struct err *e);
+
+/*
+ * The way back: what the archive IN_FD holds into OUT_FD, or nowhere (-1), only
+ * to see what it is. The results are those of archive_take().
+ */
+int archive_give(
+    int in_fd, int out_fd, struct sandbox_copied *out, struct err *e);
+
+/*
  * The same as a table, for providers: their code is in other programs too, which
  * have no use for the library. NULL there; set by archive_use().
  */
@@ -50,6 +65,10 @@ struct archive_calls {
 	    int dir_fd, int out_fd, struct sandbox_copied *out, struct err *e);
 	int (*unpack)(int dir_fd, int in_fd, const struct archive_owner *owner,
 	    struct sandbox_copied *out, struct err *e);
+	int (*take)(
+	    int in_fd, int out_fd, struct sandbox_copied *out, struct err *e);
+	int (*give)(
+	    int in_fd, int out_fd, struct sandbox_copied *out, struct err *e);
 };
 extern const struct archive_calls *sandbox_archive;
 

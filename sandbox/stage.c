@@ -134,13 +134,14 @@ stage_exchange(
 }
 
 int
-stage_replace(const struct sandbox_spec *s, struct err *e)
+stage_replace(const struct sandbox_spec *s, int in_fd, struct err *e)
 {
 	autoclose int dir_fd = -1;
 	char name[STAGE_NAME_SIZE];
 	struct stat st;
 	int rc = sandbox_check_name(s->name, e);
 
+	(void)in_fd;
 	if (rc < 0)
 		return rc;
 	dir_fd = workspace_open_dir(s, e);

@@ -45,6 +45,6 @@ int stage_image_unpack(const struct sandbox_spec *s, int in_fd,
     struct sandbox_copied *out, struct err *e);
 
 /* restore() of provider.h, of what either left. */
-int stage_replace(const struct sandbox_spec *s, struct err *e);
+int stage_replace(const struct sandbox_spec *s, int in_fd, struct err *e);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "sandbox/provider.h"
 
-#define TASK_VERSION    3
+#define TASK_VERSION    4
 #define TASK_FD         3           /* of the socket, in berth-sandbox */
 #define TASK_PACKET_MAX (128 << 10) /* it may hold a provider's commands */
 #define TASK_REPORT_MAX 8192
@@ -29,7 +29,7 @@ enum task_op {
 	TASK_SNAPSHOT, /* into the file */
 	TASK_UNPACK,   /* the file, of hash arg, beside the workspace */
 	TASK_UNSTAGE,  /* removes what is beside it */
-	TASK_REPLACE,  /* the workspace, with it: halts the sandbox */
+	TASK_REPLACE, /* the workspace, with it or the file: halts the sandbox */
 	TASK_OPS
 };
 

@@ -98,7 +98,7 @@ unpack_check_entry(
 static void
 unpack_check_dir(int dir_fd, struct unpack_seen *seen, int depth)
 {
-	DIR *d = fdopendir(dup(dir_fd));
+	DIR *d = fdopendir(fcntl(dir_fd, F_DUPFD_CLOEXEC, 0));
 	const struct dirent *entry;
 
 	FUZZ_CHECK(d && depth <= WORKSPACE_DEPTH_MAX);
@@ -147,7 +147,8 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
 	struct archive_owner owner = { UNPACK_OWNER, UNPACK_OWNER, UNPACK_MAX };
 	char top[] = "/dev/shm/berth-unpack-XXXXXX";
-	autoclose int shm_fd = open("/dev/shm", O_RDONLY | O_DIRECTORY);
+	autoclose int shm_fd =
+	    open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	autoclose int in_fd = unpack_input(p, n);
 	autoclose int top_fd = -1, to_fd = -1, canary_fd = -1;
 	struct sandbox_copied copied = { 0 };
@@ -157,7 +158,8 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 
 	FUZZ_CHECK(mkdtemp(top));
 	top_fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	canary_fd = openat(top_fd, "canary", O_CREAT | O_WRONLY, 0640);
+	canary_fd =
+	    openat(top_fd, "canary", O_CREAT | O_WRONLY | O_CLOEXEC, 0640);
 	FUZZ_CHECK(canary_fd >= 0 && fd_write_all(canary_fd, UNPACK_CANARY,
 					 strlen(UNPACK_CANARY)) == 0);
 	FUZZ_CHECK(fstat(canary_fd, &was) == 0);
