@@ -2,7 +2,8 @@
  * Archives that a workspace is restored from, as anybody might make them: all
  * that comes of one is below its directory, is a file, directory, link or fifo,
  * has set-id bits only for the owner, holds no more bytes than it may, and can
- * be removed; a refusal is a sentence. The input is the tar, with or without
+ * be removed; a refusal is a sentence. And tars of engines, which are kept as they
+ * are. The input is the tar, with or without
  * zstd; checksums of headers are put right, so that what is behind them is seen.
  */
 #include <dirent.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "sandbox/archive.h"
@@ -142,6 +144,35 @@ unpack_check(int to_fd, const struct sandbox_copied *c, int rc)
 	FUZZ_CHECK(rc < 0 || c->files >= seen.files);
 }
 
+/* As an engine's client sends it: what is kept of it comes back the same. */
+static void
+unpack_check_stream(const uint8_t *p, size_t n)
+{
+	autoclose int in_fd = unpack_input(p, n);
+	autoclose int kept_fd = memfd_create("kept", MFD_CLOEXEC);
+	autoclose int again_fd = memfd_create("again", MFD_CLOEXEC);
+	struct sandbox_copied kept = { 0 }, given = { 0 };
+	struct buf was = { 0 }, is = { 0 };
+	struct err e = { .code = 0 };
+	int rc = archive_take(in_fd, kept_fd, &kept, &e);
+
+	FUZZ_CHECK(rc == 0 || (rc < 0 && *e.msg));
+	if (rc < 0)
+		return;
+	FUZZ_CHECK(lseek(kept_fd, 0, SEEK_SET) == 0);
+	FUZZ_CHECK(archive_give(kept_fd, again_fd, &given, &e) == 0);
+	FUZZ_CHECK(strcmp(kept.hash, given.hash) == 0);
+	FUZZ_CHECK(kept.files > 0 && kept.bytes == given.bytes);
+	FUZZ_CHECK(lseek(in_fd, 0, SEEK_SET) == 0);
+	FUZZ_CHECK(lseek(again_fd, 0, SEEK_SET) == 0);
+	FUZZ_CHECK(fd_read_all(in_fd, 1U << 20, &was) == 0);
+	FUZZ_CHECK(fd_read_all(again_fd, 1U << 20, &is) == 0);
+	FUZZ_CHECK(buf_len(&was) == buf_len(&is));
+	FUZZ_CHECK(memcmp(buf_head(&was), buf_head(&is), buf_len(&is)) == 0);
+	buf_release(&was);
+	buf_release(&is);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
@@ -156,6 +187,7 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	struct stat was;
 	int rc;
 
+	unpack_check_stream(p, n);
 	FUZZ_CHECK(mkdtemp(top));
 	top_fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	canary_fd =
