@@ -109,6 +109,12 @@ static const struct provider_key provider_table[] = {
 { "logs", PROVIDER_ARGV, false, "follow,tail,timestamps", "", "command",
 	"Prints the log that the engine itself keeps. {follow} and {timestamps} "
 	"are true or nothing, {tail} is a number of lines or nothing." },
+{ "snapshot", PROVIDER_ARGV, false, "pack", "", "command",
+	"Prints a tar of home, as {pack} does when it is run in it; the first "
+	"entry is ./. Needs restore." },
+{ "restore", PROVIDER_ARGV, false, "unpack", "", "command",
+	"Reads such a tar and puts it in the place of all that is in home, as "
+	"{unpack} does." },
 { "timeout", PROVIDER_TIME, false, NULL, "10s", "time",
 	"Limit of each call but create, which is ended then." },
 { "create_timeout", PROVIDER_TIME, false, NULL, "60s", "time",
@@ -235,7 +241,7 @@ static int
 provider_known(const char *name, void *arg, struct argv_value *out)
 {
 	static char *const words[] = { NULL };
-	static const char lists[] = "leader,measure,signal";
+	static const char lists[] = "leader,measure,pack,signal,unpack";
 	const struct provider_key *k = arg;
 	const char *sets[] = { provider_common, k->extra };
 
@@ -357,6 +363,10 @@ providers_check(const struct conf *c, struct err *e)
 		if (provider_has(p, "suspend") != provider_has(p, "resume"))
 			return err_set(e, -EINVAL,
 			    "provider %s: suspend and resume need each other",
+			    p->name);
+		if (provider_has(p, "snapshot") != provider_has(p, "restore"))
+			return err_set(e, -EINVAL,
+			    "provider %s: snapshot and restore need each other",
 			    p->name);
 	}
 	return 0;

@@ -55,7 +55,8 @@ static const struct option template_table[] = {
 { "template", "workspace_size", OPTION_SIZE, FIELD(workspace_bytes), 0,
 	TEMPLATE_MEM_MAX, "0", NULL, "size",
 	"How much the workspace may hold, 0 for no limit, else at least 4M. It "
-	"is a file system of that size where one can be made." },
+	"is a file system of that size where one can be made. Larger, it grows when the "
+	"sandbox starts; smaller, only a restore of a snapshot makes it so." },
 { "template", "env", OPTION_VARIABLES, FIELD(env), 0, 0,
 	"none", NULL, "words NAME=VALUE or none",
 	"Variables of all that runs in a sandbox. Words with blanks are put in "

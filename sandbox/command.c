@@ -57,6 +57,8 @@ static const char *const command_keys[COMMAND_TEXTS] = {
 	[COMMAND_RESUME] = "resume",
 	[COMMAND_METRICS] = "metrics",
 	[COMMAND_LOGS] = "logs",
+	[COMMAND_SNAPSHOT] = "snapshot",
+	[COMMAND_RESTORE] = "restore",
 };
 
 const char *
@@ -240,6 +242,8 @@ command_lookup(const char *name, void *arg, struct argv_value *out)
 		{ "leader", NULL, f->leader },
 		{ "signal", NULL, f->signal },
 		{ "measure", NULL, f->measure },
+		{ "pack", NULL, f->pack },
+		{ "unpack", NULL, f->unpack },
 		{ "follow", f->follow, NULL },
 		{ "timestamps", f->timestamps, NULL },
 		{ "tail", f->tail, NULL },
@@ -501,6 +505,8 @@ command_listen(const struct sandbox_spec *spec, const struct sandbox_socket *s,
 int
 command_register(struct command *c, struct err *e)
 {
+	bool has_copies =
+	    *c->text[COMMAND_SNAPSHOT] && *c->text[COMMAND_RESTORE];
 	struct sandbox_provider p = {
 		.name = c->name,
 		.description = c->text[COMMAND_DESCRIPTION],
@@ -520,11 +526,15 @@ command_register(struct command *c, struct err *e)
 		.dial = *c->text[COMMAND_FORWARD] ? command_dial : NULL,
 		.listen = *c->text[COMMAND_FORWARD] ? command_listen : NULL,
 		.logs = *c->text[COMMAND_LOGS] ? command_logs : NULL,
+		.snapshot = has_copies ? command_snapshot : NULL,
+		.unpack = has_copies ? command_unpack : NULL,
+		.restore = has_copies ? command_restore : NULL,
 	};
 	int rc;
 
 	p.capabilities = SANDBOX_CAP_EXEC |
 			 (p.suspend ? SANDBOX_CAP_SUSPEND : 0U) |
+			 (p.snapshot ? SANDBOX_CAP_SNAPSHOT : 0U) |
 			 (p.measure ? SANDBOX_CAP_METRICS : 0U) |
 			 (p.dial ? SANDBOX_CAP_PORT_FORWARD : 0U);
 	c->provider = p;

@@ -43,6 +43,8 @@ enum command_text {
 	COMMAND_RESUME,
 	COMMAND_METRICS,
 	COMMAND_LOGS,
+	COMMAND_SNAPSHOT,
+	COMMAND_RESTORE,
 	COMMAND_TEXTS
 };
 
@@ -83,6 +85,7 @@ struct command_fill {
 	const struct command *command;
 	const struct sandbox_spec *spec;
 	char *const *leader, *const *signal, *const *measure;
+	char *const *pack, *const *unpack;
 	const char *host, *port;
 	/* of logs: "true" or "", and a number or "" */
 	const char *follow, *timestamps, *tail;
@@ -115,5 +118,12 @@ int command_suspend(const struct sandbox_spec *s, struct err *e);
 int command_resume(const struct sandbox_spec *s, struct err *e);
 int command_measure(const struct sandbox_spec *s, const char *sids,
     struct sandbox_metrics *out, struct err *e);
+
+/* And of sandbox/command_copy.c. */
+int command_snapshot(const struct sandbox_spec *s, int out_fd,
+    struct sandbox_copied *out, struct err *e);
+int command_unpack(const struct sandbox_spec *s, int in_fd,
+    struct sandbox_copied *out, struct err *e);
+int command_restore(const struct sandbox_spec *s, int in_fd, struct err *e);
 
 #endif

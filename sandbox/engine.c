@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -239,7 +240,7 @@ engine_last_line(const struct buf *said, char *out, size_t size)
 
 static int
 engine_result(
-    const struct engine *n, const char *name, int status, struct err *e)
+    const struct buf *said, const char *name, int status, struct err *e)
 {
 	char line[ENGINE_LINE_MAX + 40];
 	int code =
@@ -247,7 +248,7 @@ engine_result(
 
 	if (code == 0)
 		return 0;
-	engine_last_line(&n->said, line, sizeof(line));
+	engine_last_line(said, line, sizeof(line));
 	if (*line)
 		err_set(e, -EIO, "%s", line);
 	else if (WIFSIGNALED(status))
@@ -286,7 +287,78 @@ engine_run(const struct engine_call *c, struct buf *out, struct err *e)
 	else if (rc < 0)
 		err_sys(e, rc, "cannot run %s", c->argv[0]);
 	else
-		rc = engine_result(&n, c->argv[0], status, e);
+		rc = engine_result(&n.said, c->argv[0], status, e);
 	buf_release(&n.said);
+	return rc;
+}
+
+/* ---- while something is copied ------------------------------------------------ */
+
+int
+engine_flow_start(const struct engine_call *c, bool is_input,
+    struct engine_flow *out, struct err *e)
+{
+	struct engine_flow f = { .name = c->argv[0], .pidfd = -1, .fd = -1 };
+	autoclose int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	autoclose int said_fd = memfd_create("said", MFD_CLOEXEC);
+	pid_t parent = getpid();
+	int p[2];
+
+	if (!c->argv[0])
+		return err_set(e, -EINVAL, "there is no command");
+	if (null_fd < 0 || said_fd < 0 || pipe2(p, O_CLOEXEC) < 0)
+		return err_sys(e, -errno, "no descriptors for %s", f.name);
+	f.pid = fork();
+	if (f.pid == 0)
+		engine_child(c, is_input ? p[0] : null_fd,
+		    is_input ? null_fd : p[1], said_fd, parent);
+	close(p[is_input ? 0 : 1]);
+	f.fd = p[is_input ? 1 : 0];
+	if (f.pid > 0)
+		f.pidfd = pidfd_open(f.pid, 0);
+	f.said_fd = take_fd(&said_fd);
+	*out = f;
+	if (f.pidfd >= 0)
+		return 0;
+	engine_flow_end(out, 0, NULL);
+	return err_set(e, -EAGAIN, "cannot start %s", f.name);
+}
+
+/* The last bytes of what it said on stderr. */
+static void
+engine_flow_said(const struct engine_flow *f, struct buf *out)
+{
+	char chunk[ENGINE_ERROR_MAX];
+	off_t n = lseek(f->said_fd, 0, SEEK_END);
+	off_t from = n > ENGINE_ERROR_MAX ? n - ENGINE_ERROR_MAX : 0;
+	ssize_t got = pread(f->said_fd, chunk, sizeof(chunk), from);
+
+	if (got > 0)
+		buf_put(out, chunk, (size_t)got);
+}
+
+int
+engine_flow_end(struct engine_flow *f, uint32_t timeout_ms, struct err *e)
+{
+	struct engine n = { .pid = f->pid,
+		.pidfd = f->pidfd,
+		.in_fd = -1,
+		.out_fd = f->fd,
+		.err_fd = -1 };
+	struct pollfd p = { .fd = f->pidfd, .events = POLLIN };
+	struct buf said = { 0 };
+	bool is_late;
+	int rc, status;
+
+	engine_close(&n.out_fd);
+	is_late = f->pidfd < 0 || poll(&p, 1, (int)timeout_ms) <= 0;
+	status = engine_end(&n, is_late);
+	engine_flow_said(f, &said);
+	close(f->said_fd);
+	if (is_late)
+		rc = err_set(e, -ETIMEDOUT, "%s does not end", f->name);
+	else
+		rc = engine_result(&said, f->name, status, e);
+	buf_release(&said);
 	return rc;
 }

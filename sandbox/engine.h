@@ -5,6 +5,7 @@
 #ifndef SANDBOX_ENGINE_H
 #define SANDBOX_ENGINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -32,6 +33,26 @@ struct engine_call {
  * or a negative errno with a sentence.
  */
 int engine_run(const struct engine_call *c, struct buf *out, struct err *e);
+
+/* A client that runs while somebody copies its output, or what it reads. */
+struct engine_flow {
+	const char *name; /* of the client, borrowed */
+	pid_t pid;
+	int pidfd, fd, said_fd;
+};
+
+/*
+ * Starts C, whose input and time do not count, with OUT->fd on its output, or,
+ * if IS_INPUT, on its input. 0 or a negative errno with a sentence.
+ */
+int engine_flow_start(const struct engine_call *c, bool is_input,
+    struct engine_flow *out, struct err *e);
+
+/*
+ * Closes what was copied and waits for the end of F's client, TIMEOUT_MS at
+ * most; then it is killed, with what it started. As engine_run().
+ */
+int engine_flow_end(struct engine_flow *f, uint32_t timeout_ms, struct err *e);
 
 /*
  * In a child of fork() that leads no session yet: a session of its own, death

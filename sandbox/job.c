@@ -46,16 +46,6 @@ job_free(struct job *j)
 	free(j);
 }
 
-static void
-job_on_reap(evutil_socket_t fd, short what, void *arg)
-{
-	int status;
-
-	(void)what;
-	if (proc_reap((int)fd, &status) != 0)
-		job_free(arg);
-}
-
 /* Tells the result and stays until the process is reaped. */
 static void
 job_end(struct job *j, const struct task_report *r)
@@ -78,30 +68,55 @@ job_fail(struct job *j, int code, const char *why)
 	job_end(j, &r);
 }
 
-static void
-job_on_read(evutil_socket_t fd, short what, void *arg)
+/* One packet, or its end. False if there is nothing yet. */
+static bool
+job_read(struct job *j)
 {
-	struct job *j = arg;
 	char packet[TASK_REPORT_MAX];
 	struct task_report r;
-	ssize_t n = recv((int)fd, packet, sizeof(packet), MSG_DONTWAIT);
+	ssize_t n = recv(j->fd, packet, sizeof(packet), MSG_DONTWAIT);
 
-	(void)what;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return false;
 	if (n <= 0) {
 		job_fail(j, -ECHILD, "berth-sandbox ended without a word");
-		return;
+		return true;
 	}
 	if (task_report_decode(packet, (size_t)n, &r) < 0) {
 		proc_signal(j->pidfd, SIGKILL);
 		job_fail(j, -EPROTO, "berth-sandbox is of another version");
-		return;
+		return true;
 	}
 	if (r.kind == TASK_RESULT)
 		job_end(j, &r);
 	else if (j->fn)
 		j->fn(&r, j->arg);
+	return true;
+}
+
+static void
+job_on_read(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)job_read(arg);
+}
+
+static void
+job_on_reap(evutil_socket_t fd, short what, void *arg)
+{
+	struct job *j = arg;
+	int status;
+
+	(void)what;
+	if (proc_reap((int)fd, &status) == 0)
+		return;
+	/* Its end may be seen before its last words, which are there by now. */
+	while (j->fn && job_read(j))
+		;
+	if (j->fn)
+		job_fail(j, -ECHILD, "berth-sandbox ended without a word");
+	job_free(j);
 }
 
 static void

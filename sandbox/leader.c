@@ -97,6 +97,45 @@ static const char leader_measure_script[] =
 
 static const char leader_probe_script[] = "[ -f \"$1\" ] && [ -x \"$1\" ]";
 
+/*
+ * DIRECTORY: its files as a tar. GNU's ends with 1 when one changed meanwhile,
+ * which is what files of a sandbox do.
+ */
+static const char leader_pack_script[] =
+    "cd \"$1\" || exit 1\n"
+    "[ \"$(pwd -P)\" != / ] || { echo 'its home is the whole system' >&2; "
+    "exit 1; }\n"
+    "tar -cf - . && exit\n"
+    "c=$?; [ $c = 1 ] || exit $c\n"
+    "tar --version 2>/dev/null | { read -r v; case $v in *GNU*) exit 0 ;; "
+    "esac; exit 1; }\n";
+
+/*
+ * DIRECTORY: a tar in the place of its files. What was there goes last, and
+ * nothing of it before all that is new is there. A directory that may not be
+ * written cannot change its place without that.
+ */
+static const char leader_unpack_script[] =
+    "cd \"$1\" || exit 1\n"
+    "[ \"$(pwd -P)\" != / ] || { echo 'its home is the whole system' >&2; "
+    "exit 1; }\n"
+    "n=.berth-fresh o=.berth-former\n"
+    "gone() { chmod -R u+rwx \"$1\" 2>/dev/null; rm -rf \"$1\"; }\n"
+    "all() {\n"
+    "  for f in .[!.]* ..?* *; do\n"
+    "    [ -e \"$f\" ] || [ -L \"$f\" ] || continue\n"
+    "    case $f in $n|$o) continue ;; esac\n"
+    "    mv -- \"$f\" \"$1\" 2>/dev/null && continue\n"
+    "    m=$(stat -c %a -- \"$f\") && chmod u+w -- \"$f\" &&\n"
+    "      mv -- \"$f\" \"$1\" && chmod \"$m\" -- \"$1/$f\" || return 1\n"
+    "  done\n"
+    "}\n"
+    "gone $n; gone $o; mkdir -m 700 $n $o || exit 1\n"
+    "tar -xpf - -C $n && cat >/dev/null || { gone $n; gone $o; exit 1; }\n"
+    "all $o || exit 1\n"
+    "cd $n && all .. && cd .. || exit 1\n"
+    "rmdir $n && gone $o\n";
+
 struct leader_words {
 	char **v;
 	size_t n;
@@ -173,5 +212,23 @@ leader_probe(const char *path)
 	struct leader_words w = leader_script(leader_probe_script);
 
 	leader_add(&w, path);
+	return w.v;
+}
+
+char **
+leader_pack(const char *dir)
+{
+	struct leader_words w = leader_script(leader_pack_script);
+
+	leader_add(&w, dir);
+	return w.v;
+}
+
+char **
+leader_unpack(const char *dir)
+{
+	struct leader_words w = leader_script(leader_unpack_script);
+
+	leader_add(&w, dir);
 	return w.v;
 }

@@ -25,6 +25,13 @@ char **leader_signal(const char *sid);
 /* The words that stand for {measure}: prints what leader_parse() reads. */
 char **leader_measure(void);
 
+/*
+ * The words that stand for {pack} and {unpack}: DIR as a tar on stdout, and one
+ * from stdin in the place of all that is in DIR. They need tar there.
+ */
+char **leader_pack(const char *dir);
+char **leader_unpack(const char *dir);
+
 /* True if there is an executable file PATH; the words for that. */
 char **leader_probe(const char *path);
 

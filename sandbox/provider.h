@@ -243,9 +243,10 @@ struct sandbox_provider {
 
 	/*
 	 * Puts that in the place of the workspace, in one step, and removes the
-	 * former one. Nothing runs in the sandbox.
+	 * former one. Nothing runs in the sandbox. IN_FD is the archive again,
+	 * for those who have nothing beside.
 	 */
-	int (*restore)(const struct sandbox_spec *s, struct err *e);
+	int (*restore)(const struct sandbox_spec *s, int in_fd, struct err *e);
 
 	/*
 	 * SANDBOX_CAP_POOLS, all five. A member of a pool is a sandbox that runs

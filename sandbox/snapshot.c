@@ -96,19 +96,29 @@ snapshot_take(const struct sandbox_provider *p, const struct task *t,
 	return rc;
 }
 
+/* The archive that T is about, or a negative errno with a sentence. */
 static int
-snapshot_unpack(const struct sandbox_provider *p, const struct task *t,
-    struct sandbox_copied *out, struct err *e)
+snapshot_open(const struct task *t, struct err *e)
 {
 	const char *name = "";
-	autoclose int dir_fd = snapshot_open_dir(t, &name, e), fd = -1;
-	int rc;
+	autoclose int dir_fd = snapshot_open_dir(t, &name, e);
+	int fd;
 
 	if (dir_fd < 0)
 		return dir_fd;
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? err_sys(e, -errno, "cannot open %s", t->file) : fd;
+}
+
+static int
+snapshot_unpack(const struct sandbox_provider *p, const struct task *t,
+    struct sandbox_copied *out, struct err *e)
+{
+	autoclose int fd = snapshot_open(t, e);
+	int rc;
+
 	if (fd < 0)
-		return err_sys(e, -errno, "cannot open %s", t->file);
+		return fd;
 	rc = p->unpack(&t->spec, fd, out, e);
 	if (rc < 0 || strcmp(out->hash, t->arg) == 0)
 		return rc;
@@ -119,14 +129,13 @@ snapshot_unpack(const struct sandbox_provider *p, const struct task *t,
 
 /* Nothing runs in it while its files are replaced. */
 static int
-snapshot_replace(const struct sandbox_provider *p, const struct sandbox_spec *s,
-    struct err *e)
+snapshot_replace(
+    const struct sandbox_provider *p, const struct task *t, struct err *e)
 {
-	int rc = p->halt(s, e);
+	autoclose int fd = snapshot_open(t, e);
+	int rc = fd < 0 ? fd : p->halt(&t->spec, e);
 
-	if (rc == 0)
-		rc = p->restore(s, e);
-	return rc;
+	return rc < 0 ? rc : p->restore(&t->spec, fd, e);
 }
 
 int
@@ -145,7 +154,7 @@ snapshot_operate(const struct sandbox_provider *p, const struct task *t,
 	case TASK_UNSTAGE:
 		return p->unpack(&t->spec, -1, out, e);
 	case TASK_REPLACE:
-		return snapshot_replace(p, &t->spec, e);
+		return snapshot_replace(p, t, e);
 	default:
 		return -ENOSYS;
 	}

@@ -14,9 +14,13 @@
 #include "sandbox/provider.h"
 #include "sandbox/task.h"
 #include "sandbox/workspace.h"
+#include "sandbox/workspace_image.h"
 
-#define STAGE_NAME      STAGE_PREFIX "%s" STAGE_SUFFIX
-#define STAGE_NAME_SIZE (SANDBOX_NAME_SIZE + 8)
+void
+stage_name(const struct sandbox_spec *s, char out[STAGE_NAME_SIZE])
+{
+	snprintf(out, STAGE_NAME_SIZE, STAGE_PREFIX "%s" STAGE_SUFFIX, s->name);
+}
 
 int
 stage_pack(const struct sandbox_spec *s, int out_fd, struct sandbox_copied *out,
@@ -29,12 +33,11 @@ stage_pack(const struct sandbox_spec *s, int out_fd, struct sandbox_copied *out,
 	return fd < 0 ? fd : sandbox_archive->pack(fd, out_fd, out, e);
 }
 
-/* Removes what is beside; who still works on it is waited for. */
-static int
+int
 stage_clear(int dir_fd, const char *name, struct err *e)
 {
 	autoclose int fd = openat(
-	    dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	    dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	int rc;
 
 	if (fd >= 0 && flock(fd, LOCK_EX) < 0)
@@ -58,8 +61,9 @@ stage_check(int dir_fd, const struct sandbox_spec *s, struct err *e)
 				 s->name);
 	if (st.st_dev != dir.st_dev)
 		return err_set(e, -EOPNOTSUPP,
-		    "workspace %s is a file system of its own (workspace_size) "
-		    "and cannot be replaced; restore into another sandbox",
+		    "workspace %s is a file system that somebody mounted "
+		    "there and cannot be replaced; restore into another "
+		    "sandbox",
 		    s->name);
 	return 0;
 }
@@ -86,7 +90,7 @@ int
 stage_unpack(const struct sandbox_spec *s, int in_fd,
     struct sandbox_copied *out, struct err *e)
 {
-	struct archive_owner owner = { s->uid, s->gid };
+	struct archive_owner owner = { s->uid, s->gid, s->workspace_bytes };
 	autoclose int dir_fd = -1, fd = -1;
 	char name[STAGE_NAME_SIZE];
 	int rc = sandbox_check_name(s->name, e);
@@ -96,7 +100,7 @@ stage_unpack(const struct sandbox_spec *s, int in_fd,
 	dir_fd = workspace_open_dir(s, e);
 	if (dir_fd < 0)
 		return dir_fd;
-	snprintf(name, sizeof(name), STAGE_NAME, s->name);
+	stage_name(s, name);
 	if (in_fd < 0)
 		return stage_clear(dir_fd, name, e);
 	if (!sandbox_archive)
@@ -113,24 +117,12 @@ stage_unpack(const struct sandbox_spec *s, int in_fd,
 	return rc;
 }
 
-int
-stage_replace(const struct sandbox_spec *s, struct err *e)
+static int
+stage_exchange(
+    int dir_fd, const struct sandbox_spec *s, const char *name, struct err *e)
 {
-	autoclose int dir_fd = -1;
-	char name[STAGE_NAME_SIZE];
-	int rc = sandbox_check_name(s->name, e);
+	int rc = stage_check(dir_fd, s, e);
 
-	if (rc < 0)
-		return rc;
-	dir_fd = workspace_open_dir(s, e);
-	if (dir_fd < 0)
-		return dir_fd;
-	snprintf(name, sizeof(name), STAGE_NAME, s->name);
-	rc = stage_check(dir_fd, s, e);
-	if (rc < 0)
-		return rc;
-	/* Not beside a berthd that begins anew with what is there. */
-	rc = task_check(e);
 	if (rc < 0)
 		return rc;
 	if (renameat2(dir_fd, name, dir_fd, s->name, RENAME_NOREPLACE) < 0 &&
@@ -138,6 +130,34 @@ stage_replace(const struct sandbox_spec *s, struct err *e)
 		renameat2(dir_fd, name, dir_fd, s->name, RENAME_EXCHANGE) < 0))
 		return err_sys(
 		    e, -errno, "cannot replace workspace %s", s->name);
+	return 0;
+}
+
+int
+stage_replace(const struct sandbox_spec *s, int in_fd, struct err *e)
+{
+	autoclose int dir_fd = -1;
+	char name[STAGE_NAME_SIZE];
+	struct stat st;
+	int rc = sandbox_check_name(s->name, e);
+
+	(void)in_fd;
+	if (rc < 0)
+		return rc;
+	dir_fd = workspace_open_dir(s, e);
+	if (dir_fd < 0)
+		return dir_fd;
+	stage_name(s, name);
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(e, -errno, "cannot look at %s", name);
+	/* Not beside a berthd that begins anew with what is there. */
+	rc = task_check(e);
+	if (rc < 0)
+		return rc;
+	rc = S_ISREG(st.st_mode) ? workspace_image_replace(s, dir_fd, name, e)
+				 : stage_exchange(dir_fd, s, name, e);
+	if (rc < 0)
+		return rc;
 	fsync(dir_fd);
 	/* What is beside it now is the former one. */
 	return stage_clear(dir_fd, name, e);

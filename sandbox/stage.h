@@ -7,13 +7,24 @@
 #ifndef SANDBOX_STAGE_H
 #define SANDBOX_STAGE_H
 
+#include "sandbox/provider.h"
+
 struct err;
-struct sandbox_copied;
-struct sandbox_spec;
 
 /* The names in sandbox.dir of what is beside workspaces: this, NAME, that. */
 #define STAGE_PREFIX "."
 #define STAGE_SUFFIX ".fresh"
+
+#define STAGE_NAME_SIZE (SANDBOX_NAME_SIZE + 8)
+
+/* That name for S. */
+void stage_name(const struct sandbox_spec *s, char out[STAGE_NAME_SIZE]);
+
+/*
+ * Removes NAME of DIR_FD, a directory or an image, when nobody works on it any
+ * more: 0 or a negative errno with a sentence.
+ */
+int stage_clear(int dir_fd, const char *name, struct err *e);
 
 /* snapshot() of provider.h. */
 int stage_pack(const struct sandbox_spec *s, int out_fd,
@@ -23,7 +34,17 @@ int stage_pack(const struct sandbox_spec *s, int out_fd,
 int stage_unpack(const struct sandbox_spec *s, int in_fd,
     struct sandbox_copied *out, struct err *e);
 
-/* restore() of provider.h. */
-int stage_replace(const struct sandbox_spec *s, struct err *e);
+/*
+ * The same two where workspaces may be images (workspace_image.h): a snapshot
+ * of one that is mounted or not, and a new image of the size that the template
+ * has now.
+ */
+int stage_image_pack(const struct sandbox_spec *s, int out_fd,
+    struct sandbox_copied *out, struct err *e);
+int stage_image_unpack(const struct sandbox_spec *s, int in_fd,
+    struct sandbox_copied *out, struct err *e);
+
+/* restore() of provider.h, of what either left. */
+int stage_replace(const struct sandbox_spec *s, int in_fd, struct err *e);
 
 #endif

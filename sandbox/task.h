@@ -29,9 +29,9 @@ enum task_op {
 	TASK_SNAPSHOT, /* into the file */
 	TASK_UNPACK,   /* the file, of hash arg, beside the workspace */
 	TASK_UNSTAGE,  /* removes what is beside it */
-	TASK_REPLACE,  /* the workspace, with it: halts the sandbox */
-	TASK_FILL,     /* the pool, with the member of the spec's name */
-	TASK_DRAIN,    /* the members arg */
+	TASK_REPLACE, /* the workspace, with it or the file: halts the sandbox */
+	TASK_FILL,    /* the pool, with the member of the spec's name */
+	TASK_DRAIN,   /* the members arg */
 	TASK_OPS
 };
 

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -22,18 +21,20 @@
 #include "base/mem.h"
 #include "sandbox/archive.h"
 #include "sandbox/archive/hash.h"
+#include "sandbox/archive/settle.h"
 #include "sandbox/provider.h"
 #include "sandbox/task.h"
+#include "sandbox/workspace.h"
 
 #define UNPACK_READ      (256U << 10)
-#define UNPACK_SET_ID    (S_ISUID | S_ISGID)
 #define UNPACK_SHOWN_MAX 100
 
 struct unpack {
 	crypto_generichash_state hash;
 	struct archive *a;
 	int top_fd, in_fd;
-	struct archive_owner owner, former;
+	struct settle settle;
+	uint64_t left_bytes; /* that contents may still have */
 	bool has_top;
 	struct list dirs; /* struct unpack_dir, in their order */
 	char *buffer;
@@ -47,10 +48,6 @@ struct unpack_dir {
 	struct archive_entry *entry;
 	char *path;
 };
-
-/* Attributes that processes of a sandbox may set, and no others. */
-static const char *const unpack_attributes[] = { "user.",
-	"system.posix_acl_access", "system.posix_acl_default" };
 
 static la_ssize_t
 unpack_read(struct archive *a, void *arg, const void **out)
@@ -140,6 +137,19 @@ unpack_open(const struct unpack *u, const char *path, uint64_t flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* How many directories PATH is below the top. */
+static int
+unpack_depth(const char *path)
+{
+	int n = 0;
+
+	while ((path = strchr(path, '/'))) {
+		path++;
+		n++;
+	}
+	return n;
+}
+
 /* Opens the directory of PATH and leaves the last name in *NAME_OUT. */
 static int
 unpack_parent(const struct unpack *u, const char *path, const char **name_out)
@@ -152,108 +162,29 @@ unpack_parent(const struct unpack *u, const char *path, const char **name_out)
 	return unpack_open(u, dir, O_PATH | O_DIRECTORY);
 }
 
-/* ---- what is said about a file ---------------------------------------------- */
-
-static uid_t
-unpack_uid(const struct unpack *u, struct archive_entry *entry)
-{
-	uid_t uid = (uid_t)archive_entry_uid(entry);
-
-	return uid == u->former.uid ? u->owner.uid : uid;
-}
-
-static gid_t
-unpack_gid(const struct unpack *u, struct archive_entry *entry)
-{
-	gid_t gid = (gid_t)archive_entry_gid(entry);
-
-	return gid == u->former.gid ? u->owner.gid : gid;
-}
-
-/* Nobody but root can give away; then all is its own. */
-static int
-unpack_own(
-    struct unpack *u, int dir_fd, const char *name, struct archive_entry *entry)
-{
-	if (fchownat(dir_fd, name, unpack_uid(u, entry), unpack_gid(u, entry),
-		AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) < 0 &&
-	    geteuid() == 0)
-		return -errno;
-	return 0;
-}
-
-static int
-unpack_mode(struct unpack *u, const char *proc, struct archive_entry *entry)
-{
-	mode_t mode = archive_entry_mode(entry) & 07777;
-
-	if (unpack_uid(u, entry) != u->owner.uid)
-		mode &= ~(mode_t)UNPACK_SET_ID;
-	return chmod(proc, mode) < 0 ? -errno : 0;
-}
-
-static bool
-unpack_may_set(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(unpack_attributes); i++) {
-		const char *s = unpack_attributes[i];
-		size_t n = strlen(s);
-
-		if (s[n - 1] == '.' ? strncmp(name, s, n) == 0
-				    : strcmp(name, s) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* A file system without them has lost nothing that it could hold. */
-static int
-unpack_set_attributes(const char *proc, struct archive_entry *entry)
-{
-	const char *name;
-	const void *value;
-	size_t n;
-
-	archive_entry_xattr_reset(entry);
-	while (
-	    archive_entry_xattr_next(entry, &name, &value, &n) == ARCHIVE_OK) {
-		if (unpack_may_set(name) &&
-		    setxattr(proc, name, value, n, 0) < 0 &&
-		    errno != EOPNOTSUPP)
-			return -errno;
-	}
-	return 0;
-}
-
-static int
-unpack_time(
-    int dir_fd, const char *name, int flags, struct archive_entry *entry)
-{
-	struct timespec t[2] = {
-		{ .tv_nsec = UTIME_OMIT },
-		{ archive_entry_mtime(entry), archive_entry_mtime_nsec(entry) },
-	};
-
-	return utimensat(dir_fd, name, t, flags) < 0 ? -errno : 0;
-}
-
-/* All of it for FD, which is no link. The time is last. */
-static int
-unpack_settle(struct unpack *u, int fd, struct archive_entry *entry)
-{
-	char proc[32];
-	int rc;
-
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	rc = unpack_own(u, fd, "", entry);
-	if (rc == 0)
-		rc = unpack_mode(u, proc, entry);
-	if (rc == 0)
-		rc = unpack_set_attributes(proc, entry);
-	return rc < 0 ? rc : unpack_time(AT_FDCWD, proc, 0, entry);
-}
-
 /* ---- kinds ------------------------------------------------------------------ */
+
+static int
+unpack_write(struct unpack *u, int fd, const char *data, size_t n, off_t at)
+{
+	if (n > u->left_bytes)
+		return err_set(u->e, -EFBIG,
+		    "the snapshot holds more than the workspace may "
+		    "(workspace_size)");
+	u->left_bytes -= n;
+	while (n > 0) {
+		ssize_t did = pwrite(fd, data, n, at);
+
+		if (did < 0 && errno == EINTR)
+			continue;
+		if (did < 0)
+			return -errno;
+		data += did;
+		n -= (size_t)did;
+		at += did;
+	}
+	return task_check(u->e);
+}
 
 /* Where there is nothing in the archive there is a hole. */
 static int
@@ -270,18 +201,7 @@ unpack_contents(struct unpack *u, int fd, struct archive_entry *entry)
 			break;
 		if (rc != ARCHIVE_OK)
 			return unpack_damaged(u);
-		while (n > 0) {
-			ssize_t did = pwrite(fd, data, n, at);
-
-			if (did < 0 && errno == EINTR)
-				continue;
-			if (did < 0)
-				return -errno;
-			data = (const char *)data + did;
-			n -= (size_t)did;
-			at += did;
-		}
-		rc = task_check(u->e);
+		rc = unpack_write(u, fd, data, n, at);
 		if (rc < 0)
 			return rc;
 	}
@@ -296,7 +216,7 @@ unpack_file(
 	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int rc = fd < 0 ? -errno : unpack_contents(u, fd, entry);
 
-	return rc < 0 ? rc : unpack_settle(u, fd, entry);
+	return rc < 0 ? rc : settle_fd(&u->settle, fd, entry);
 }
 
 static int
@@ -308,7 +228,7 @@ unpack_fifo(
 	if (mkfifoat(dir_fd, name, 0600) < 0)
 		return -errno;
 	fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : unpack_settle(u, fd, entry);
+	return fd < 0 ? -errno : settle_fd(&u->settle, fd, entry);
 }
 
 static int
@@ -316,15 +236,12 @@ unpack_symlink(
     struct unpack *u, int dir_fd, const char *name, struct archive_entry *entry)
 {
 	const char *target = archive_entry_symlink(entry);
-	int rc;
 
 	if (!target || !*target)
 		return -EEXIST;
 	if (symlinkat(target, dir_fd, name) < 0)
 		return -errno;
-	rc = unpack_own(u, dir_fd, name, entry);
-	return rc < 0 ? rc
-		      : unpack_time(dir_fd, name, AT_SYMLINK_NOFOLLOW, entry);
+	return settle_link(&u->settle, dir_fd, name, entry);
 }
 
 static int
@@ -393,8 +310,8 @@ unpack_top(struct unpack *u, const char *path, struct archive_entry *entry)
 		return err_set(
 		    u->e, -EBADMSG, "the snapshot is not one of a workspace");
 	u->has_top = true;
-	u->former.uid = (uid_t)archive_entry_uid(entry);
-	u->former.gid = (gid_t)archive_entry_gid(entry);
+	u->settle.former_uid = (uid_t)archive_entry_uid(entry);
+	u->settle.former_gid = (gid_t)archive_entry_gid(entry);
 	return unpack_directory(u, -1, "", "", entry);
 }
 
@@ -413,6 +330,9 @@ unpack_entry(struct unpack *u, struct archive_entry *entry)
 		return unpack_top(u, path, entry);
 	if (!*path)
 		return unpack_bad(u, name, "is there already");
+	/* Nobody could remove it. */
+	if (unpack_depth(path) >= WORKSPACE_DEPTH_MAX)
+		return unpack_bad(u, path, "is nested too deep");
 	rc = unpack_make(u, path, entry);
 	if (rc == 0)
 		rc = task_check(u->e);
@@ -454,7 +374,7 @@ unpack_directories(struct unpack *u)
 		autoclose int fd =
 		    unpack_open(u, d->path, O_RDONLY | O_DIRECTORY);
 
-		rc = fd < 0 ? fd : unpack_settle(u, fd, d->entry);
+		rc = fd < 0 ? fd : settle_fd(&u->settle, fd, d->entry);
 		if (rc < 0)
 			unpack_failed(u, rc, *d->path ? d->path : ".");
 		list_remove(&d->node);
@@ -499,7 +419,8 @@ archive_unpack(int dir_fd, int in_fd, const struct archive_owner *owner,
 	struct unpack u = {
 		.top_fd = dir_fd,
 		.in_fd = in_fd,
-		.owner = *owner,
+		.settle = { .owner = *owner },
+		.left_bytes = owner->max_bytes ? owner->max_bytes : UINT64_MAX,
 		.buffer = xmalloc(UNPACK_READ),
 		.e = e ? e : &mine,
 	};

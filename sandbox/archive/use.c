@@ -10,6 +10,8 @@ archive_use(void)
 	static const struct archive_calls calls = {
 		.pack = archive_pack,
 		.unpack = archive_unpack,
+		.take = archive_take,
+		.give = archive_give,
 	};
 
 	/* Picks the fastest way to a hash; there is always one. */

@@ -128,7 +128,7 @@ box_start(
 	if (op == TASK_SNAPSHOT || op == TASK_UNPACK || op == TASK_REPLACE ||
 	    op == TASK_UNSTAGE)
 		ms = MANAGER_COPY_MS;
-	if (op == TASK_SNAPSHOT || op == TASK_UNPACK) {
+	if (op == TASK_SNAPSHOT || op == TASK_UNPACK || op == TASK_REPLACE) {
 		snapshot_path(b->m, b->copy.id, t.file, sizeof(t.file));
 		program = b->m->archive_path;
 	}

@@ -109,7 +109,8 @@ box_snapshot_failed(struct box *b, const char *why)
 	log_warn("snapshot_failed", "sandbox", b->spec.name, "id", b->copy.id,
 	    "why", why, NULL);
 	/* Whoever was killed in the middle left it standing still, perhaps. */
-	if (b->provider->resume && b->phase == SANDBOX_RUNNING)
+	if (b->provider->resume && b->provider->status &&
+	    b->phase == SANDBOX_RUNNING)
 		box_thaw(b);
 	box_copied(b, MANAGER_FAILED, text);
 }
@@ -243,7 +244,10 @@ box_restore_failed(struct box *b, const char *why)
 	b->is_leaving = b->is_restoring = false;
 	if (b->is_new)
 		box_turn(b, SANDBOX_GONE, "sandbox_remove", NULL, text);
-	r.code = box_job(b, TASK_UNSTAGE, box_on_unstaged, &e);
+	/* An engine has made one, perhaps, and has nothing beside. */
+	r.code = box_job(b,
+	    b->is_new && b->provider->poll_ms ? TASK_TEARDOWN : TASK_UNSTAGE,
+	    box_on_unstaged, &e);
 	box_answer_list(&b->copying, MANAGER_FAILED, text);
 	if (r.code < 0) {
 		snprintf(r.line, sizeof(r.line), "%s", e.msg);

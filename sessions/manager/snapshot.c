@@ -90,7 +90,7 @@ snapshot_undo(struct manager *m, const struct store_snapshot *r)
 	struct box *b = box_find(m, r->sandbox);
 	struct err e = { .code = 0 };
 
-	if (b && b->provider && b->provider->resume &&
+	if (b && b->provider && b->provider->resume && b->provider->status &&
 	    b->phase == SANDBOX_RUNNING)
 		b->is_frozen = true;
 	if (snapshot_drop(m, r->id, &e) < 0)

@@ -54,10 +54,18 @@ COMMANDS = {
     "poll": "500ms",
 }
 
+HOME = ENGINE / "home"  # of all sandboxes of the provider copier
+
 SERVER = {
     "access__default_template": "fake",
+    **{f"provider copier__{key}": value for key, value in COMMANDS.items()},
+    "provider copier__home": HOME,
+    "provider copier__snapshot": "{program} exec box-{name} {pack}",
+    "provider copier__restore": "{program} exec box-{name} {unpack}",
     "session__stop_grace": "1s",
     **{f"provider fake__{key}": value for key, value in COMMANDS.items()},
+    "template plain__provider": "local",
+    "template copier__provider": "copier",
     "template begun__provider": "fake",
     "template begun__init": "echo begun in $(pwd)",
     "template begun__env": "INIT=yes",
@@ -91,7 +99,8 @@ def engine_behaves(request):
     if wanted:
         srv.berth("sandbox", "rm", box)
     for path in ENGINE.glob("*"):
-        if path.name not in ("sandboxes", "argv.log", "input", "engine.sock"):
+        if path.name not in ("sandboxes", "argv.log", "input", "engine.sock",
+                             "home"):
             path.unlink()
 
 
@@ -150,6 +159,7 @@ BAD = {
     "create = x 'y": "a quote is not closed",
     "status =": "status: is missing",
     "suspend = x": "suspend and resume need each other",
+    "snapshot = x": "snapshot and restore need each other",
     "timeout = 1": "is not a time",
     "type = module": "there is only: command",
     "colour = red": "unknown key",
@@ -243,6 +253,10 @@ def test_kubernetes_is_asked_for_the_right_things(fresh, box, tmp_path):
     )
     assert log[1] == "apply --filename=-"
     assert any(x.startswith("exec --stdin pod-7 -- /bin/sh -c ") for x in log)
+    done = srv.berth("sandbox", "snapshot", box)
+    assert b"its home is the whole system" in done.stderr
+    log = (tmp_path / "log").read_text().splitlines()
+    assert log[-1].startswith("exec pod-7 -- /bin/sh -c cd ")
     srv.berth_ok("sandbox", "rm", box)
     log = (tmp_path / "log").read_text().splitlines()
     assert (f"delete sandboxclaim {name} --ignore-not-found --wait=false"
@@ -635,9 +649,125 @@ def test_what_a_provider_lacks_is_unsupported(fresh, box):
 
 def test_providers_are_listed_with_capabilities(srv):
     rows = {r["name"]: r for r in srv.json("sandbox", "providers")}
-    assert set(rows) == {"local", "native", "fake"}
+    assert set(rows) == {"local", "native", "fake", "copier"}
     assert rows["fake"]["capabilities"] == (
         "exec, port-forward, metrics, suspend")
+    assert rows["copier"]["capabilities"] == (
+        "exec, port-forward, metrics, snapshot, suspend")
+
+
+# ---- snapshots -----------------------------------------------------------------
+
+
+@pytest.fixture
+def home():
+    shutil.rmtree(HOME, ignore_errors=True)
+    (HOME / "d").mkdir(parents=True)
+    (HOME / "a").write_text("one")
+    (HOME / ".hidden").write_text("")
+    (HOME / "d" / "b").write_text("two")
+    (HOME / "d" / "b").chmod(0o4711)
+    os.utime(HOME / "d" / "b", ns=(0, 10**18))
+    (HOME / "link").symlink_to("/nowhere")
+    (HOME / "closed").mkdir()
+    (HOME / "closed" / "c").write_text("three")
+    (HOME / "closed").chmod(0o555)
+    yield HOME
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+def listing(top):
+    return {str(p.relative_to(top)): (p.lstat().st_mode, int(
+        p.lstat().st_mtime), p.read_bytes() if p.is_file() else b"")
+        for p in top.rglob("*")}
+
+
+def archives(srv):
+    return [p.name for p in srv.snapshots.iterdir()]
+
+
+def test_snapshots_are_tars_of_the_engine(srv, box, home):
+    """What the sandbox's own tar makes, kept as any other snapshot, and given
+    back to it. One that is suspended is so again behind it."""
+    srv.berth_ok("sandbox", "create", "--template", "copier", box)
+    before = listing(home)
+    done = srv.berth_ok("sandbox", "snapshot", "--name", "n", box)
+    snap = done.strip()
+    (row,) = srv.json("sandbox", "snapshots", box)
+    assert (row["state"], row["files"]) == ("complete", len(before) + 1)
+    listed = run(["tar", "--zstd", "-tf",
+                  srv.snapshots / f"{snap}.tar.zst"]).stdout
+    assert b"./closed/c\n" in listed
+    (home / "a").write_text("changed")
+    (home / "new").mkdir()
+    (home / "d" / "b").unlink()
+    srv.berth_ok("new", "-s", box, "-n", "s", "--", "sleep", "1000")
+    srv.berth_ok("sandbox", "restore", snap)
+    assert listing(home) == before
+    assert stored(srv, box)["status"] != "running"
+    assert state(box) == "running" and not runs(box, "sleep 1000")
+    srv.berth_ok("sandbox", "suspend", box)
+    other = srv.berth_ok("sandbox", "snapshot", box).strip()
+    assert state(box) == "paused"
+    # into a new one; and of an engine's into one of ours
+    srv.berth_ok("sandbox", "rm", box)
+    (home / "a").write_text("changed")
+    srv.berth_ok("sandbox", "restore", other)
+    assert state(box) == "running" and listing(home) == before
+    srv.berth_ok("sandbox", "create", "--template", "plain", f"{box}p")
+    srv.berth_ok("sandbox", "restore", snap, "--to", f"{box}p")
+    assert listing(srv.boxes / f"{box}p") == before
+    srv.berth_ok("sandbox", "rm", f"{box}p")
+    for one in (snap, other):
+        srv.berth_ok("sandbox", "forget", one)
+
+
+def test_a_copy_that_fails_changes_nothing(srv, box, home):
+    srv.berth_ok("sandbox", "create", "--template", "copier", box)
+    before = listing(home)
+    snap = srv.berth_ok("sandbox", "snapshot", box).strip()
+    kept = archives(srv)
+    for how, why in (("fail Error: no tar", b"no tar"),
+                     ("die", b"ended by signal 9")):
+        # half-way: what looks for sftp-server is an exec as well
+        misbehave("exec", how)
+        done = srv.berth("sandbox", "snapshot", box)
+        assert done.returncode == 1 and why in done.stderr, done
+        assert archives(srv) == kept
+        done = srv.berth("sandbox", "restore", snap)
+        assert done.returncode == 1 and why in done.stderr, done
+        (ENGINE / "exec").unlink()
+        assert listing(home) == before
+        assert srv.out(box, "echo on") == "on\n"
+    # none of a new one that could not be filled
+    misbehave("exec", "fail Error: no tar")
+    done = srv.berth("sandbox", "restore", snap, "--to", f"{box}n")
+    assert done.returncode == 1
+    (ENGINE / "exec").unlink()
+    wait_for(lambda: state(f"{box}n") is None
+             and phase(srv, f"{box}n") is None)
+    # a file that is not what it was ends no session
+    file = srv.snapshots / f"{snap}.tar.zst"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:len(whole) // 2])
+    assert srv.berth("sandbox", "restore", snap).returncode == 1
+    assert listing(home) == before
+    srv.berth_ok("sandbox", "forget", snap)
+
+
+@pytest.mark.parametrize("prints, why", [
+    ("true", b"it is no whole tar"),
+    ("echo text", b"it is no whole tar"),
+    ("tar -cf - -C / etc/hostname | head -c 700", b"it is no whole tar"),
+])
+def test_what_is_no_tar_is_no_snapshot(fresh, box, home, prints, why):
+    srv = fresh(**{**SERVER, "access__default_template": "copier",
+                   "provider copier__snapshot": f"sh -c '{prints}'"})
+    srv.berth_ok("sandbox", "create", box)
+    done = srv.berth("sandbox", "snapshot", box)
+    assert done.returncode == 1 and why in done.stderr, done
+    assert not archives(srv)
+    srv.berth_ok("sandbox", "rm", box)
 
 
 def test_stats_come_from_inside(srv, box):

@@ -18,7 +18,8 @@ import berth
 from berth import run, wait_for
 
 TOOLS = ("sh cat ls env kill stty tty wc id nc sleep true false printf echo rm "
-         "mkdir ps seq head hostname setsid ifconfig").split()
+         "mkdir ps seq head hostname setsid ifconfig tar mv chmod stat rmdir "
+         "dd").split()
 SFTP = "/usr/lib/openssh/sftp-server"
 
 

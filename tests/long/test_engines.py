@@ -233,6 +233,27 @@ def test_suspend_and_resume(srv, engine):
     srv.berth_ok("sandbox", "rm", box, timeout=60)
 
 
+def test_snapshot_and_restore(srv, engine):
+    """By the tar of the image, which knows less than the one of this host."""
+    box = f"snap-{engine.name}"
+    srv.out(box, "echo one > a; mkdir d .h; echo two > d/b; chmod 750 d/b; "
+                 "ln -s nowhere l; dd if=/dev/zero of=big bs=1M count=20")
+    ask = ("cat a d/b; stat -c %a:%u:%g d/b; readlink -n l 2>/dev/null; "
+           "ls -A; wc -c < big")
+    before = srv.out(box, ask)
+    snap = srv.berth_ok("sandbox", "snapshot", box, timeout=60).strip()
+    (row,) = srv.json("sandbox", "snapshots", box)
+    assert row["bytes"] < 1 << 20
+    srv.out(box, "echo other > a; rm -r d; echo x > new")
+    srv.berth_ok("sandbox", "restore", snap, timeout=60)
+    assert srv.out(box, ask) == before
+    srv.berth_ok("sandbox", "restore", snap, "--to", f"{box}2", timeout=60)
+    assert srv.out(f"{box}2", ask) == before
+    srv.berth_ok("sandbox", "forget", snap)
+    for name in (box, f"{box}2"):
+        srv.berth_ok("sandbox", "rm", name, timeout=60)
+
+
 def test_a_lost_sandbox_is_noticed_and_made_again(srv, engine):
     box = f"lost-{engine.name}"
     srv.out(box, "echo kept > file")

@@ -48,7 +48,7 @@ setup(void **state)
 	f->from_fd = openat(f->top_fd, "from", O_RDONLY | O_CLOEXEC);
 	f->to_fd = openat(f->top_fd, "to", O_RDONLY | O_CLOEXEC);
 	f->file_fd = openat(f->top_fd, "file", O_RDWR | O_CREAT, 0600);
-	f->owner = (struct archive_owner){ geteuid(), getegid() };
+	f->owner = (struct archive_owner){ geteuid(), getegid(), 0 };
 	*state = f;
 	return 0;
 }
@@ -328,7 +328,7 @@ write_archive(struct fixture *f, const struct entry *list, bool has_top)
 	assert_int_equal(archive_write_open_fd(a, f->file_fd), ARCHIVE_OK);
 	if (has_top)
 		write_entry(a, &top);
-	for (size_t i = 0; i < ENTRIES_MAX && list[i].type; i++)
+	for (size_t i = 0; list[i].type; i++)
 		write_entry(a, &list[i]);
 	assert_int_equal(archive_write_close(a), ARCHIVE_OK);
 	archive_write_free(a);
@@ -388,20 +388,67 @@ set_id_bits_stay_with_the_owner(void **state)
 		return;
 	put_file(f->from_fd, "theirs", "");
 	put_file(f->from_fd, "own", "");
+	put_file(f->from_fd, "group", "");
 	assert_int_equal(fchownat(f->from_fd, "theirs", 1, 1, 0), 0);
+	assert_int_equal(fchownat(f->from_fd, "group", 4242, 0, 0), 0);
+	assert_int_equal(fchmodat(f->from_fd, "group", 06755, 0), 0);
 	assert_int_equal(fchownat(f->from_fd, "own", 4242, 4242, 0), 0);
 	assert_int_equal(fchown(f->from_fd, 4242, 4242), 0);
 	assert_int_equal(fchmodat(f->from_fd, "theirs", 06755, 0), 0);
 	assert_int_equal(fchmodat(f->from_fd, "own", 06755, 0), 0);
-	f->owner = (struct archive_owner){ 4243, 4244 };
+	f->owner = (struct archive_owner){ 4243, 4244, 0 };
 	round_trip(f);
 	assert_int_equal(fstatat(f->to_fd, "theirs", &st, 0), 0);
 	assert_int_equal(st.st_mode & 07777, 0755);
 	assert_int_equal(st.st_uid, 1);
+	assert_int_equal(fstatat(f->to_fd, "group", &st, 0), 0);
+	assert_int_equal(st.st_mode & 07777, 04755);
+	assert_int_equal(st.st_gid, 0);
 	assert_int_equal(fstatat(f->to_fd, "own", &st, 0), 0);
 	assert_int_equal(st.st_mode & 07777, 06755);
 	assert_int_equal(st.st_uid, 4243);
 	assert_int_equal(st.st_gid, 4244);
+}
+
+static void
+contents_beyond_the_limit_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_copied copied;
+
+	put_file(f->from_fd, "one", "1234567890");
+	put_file(f->from_fd, "two", "1234567890");
+	f->owner.max_bytes = 20;
+	round_trip(f);
+	f->owner.max_bytes = 19;
+	close(f->to_fd);
+	assert_int_equal(workspace_remove_at(f->top_fd, "to"), 0);
+	assert_int_equal(mkdirat(f->top_fd, "to", 0700), 0);
+	f->to_fd = openat(f->top_fd, "to", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(lseek(f->file_fd, 0, SEEK_SET), 0);
+	assert_int_equal(
+	    archive_unpack(f->to_fd, f->file_fd, &f->owner, &copied, &f->e),
+	    -EFBIG);
+	assert_non_null(strstr(f->e.msg, "workspace_size"));
+}
+
+/* What is too deep for whoever removes workspaces is not made. */
+static void
+directories_nested_too_deep_are_refused(void **state)
+{
+	static char path[WORKSPACE_DEPTH_MAX + 1][2 * WORKSPACE_DEPTH_MAX + 3];
+	struct entry list[WORKSPACE_DEPTH_MAX + 2] = { { 0, NULL, NULL } };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i <= WORKSPACE_DEPTH_MAX; i++) {
+		for (size_t k = 0; k <= i; k++)
+			memcpy(path[i] + 2 * k, "d/", 2);
+		list[i] = (struct entry){ S_IFDIR, path[i], NULL };
+	}
+	write_archive(f, list, true);
+	assert_int_equal(unpack(f), -EBADMSG);
+	assert_non_null(strstr(f->e.msg, "nested too deep"));
+	assert_int_equal(workspace_remove_at(f->top_fd, "to"), 0);
 }
 
 int
@@ -423,6 +470,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 		    what_is_no_archive_of_a_workspace_is_refused, setup,
 		    tear_down),
+		cmocka_unit_test_setup_teardown(
+		    contents_beyond_the_limit_are_refused, setup, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    directories_nested_too_deep_are_refused, setup, tear_down),
 		cmocka_unit_test_setup_teardown(
 		    set_id_bits_stay_with_the_owner, setup, tear_down),
 	};
