@@ -32,6 +32,9 @@
 /* So long an ended sandbox may take to be gone. */
 #define NATIVE_END_MS 5000
 
+/* So long may what was killed while it was made. */
+#define NATIVE_EMPTY_MS 1000
+
 int
 native_open(const struct sandbox_spec *s, struct native_record *out)
 {
@@ -74,6 +77,15 @@ native_end(const struct sandbox_spec *s, struct err *e)
 		    e, rc, "cannot remove the groups of %s", s->name);
 	rc = native_record_remove(s);
 	return rc < 0 ? err_sys(e, rc, "cannot forget sandbox %s", s->name) : 0;
+}
+
+void
+native_forget_groups(const struct sandbox_spec *s)
+{
+	struct cgroup groups;
+
+	cgroup_named(s, &groups);
+	cgroup_remove_empty(&groups, NATIVE_EMPTY_MS);
 }
 
 /* The first process, around a workspace that holds no more than it may. */
@@ -130,6 +142,8 @@ native_halt(const struct sandbox_spec *s, struct err *e)
 	if (lock_fd < 0)
 		return lock_fd;
 	rc = native_end(s, e);
+	if (rc == 0)
+		native_forget_groups(s);
 	native_record_unlock(s, lock_fd);
 	return rc;
 }

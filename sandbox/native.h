@@ -40,6 +40,12 @@ int native_open(const struct sandbox_spec *s, struct native_record *out);
 int native_end(const struct sandbox_spec *s, struct err *e);
 
 /*
+ * Removes groups of S that are empty: whoever makes one and is killed leaves them
+ * without a record.
+ */
+void native_forget_groups(const struct sandbox_spec *s);
+
+/*
  * In berth-sandbox: makes namespaces and the first process, which has the
  * workspace WORKSPACE_FD (-1: none, a member of a pool), and its record; returns when it is ready. A negative
  * errno with a sentence, and nothing is left.

@@ -26,9 +26,6 @@
 #define POOL_TAKEN ".%s.taken"
 #define POOL_FRESH NATIVE_RECORD ".new"
 
-/* Groups of what was killed while it was made are empty by then. */
-#define POOL_EMPTY_MS 1000
-
 /* The spec of the member ID: that of a sandbox in another directory. */
 static int
 pool_member(const struct sandbox_spec *s, const char *id,
@@ -130,7 +127,6 @@ pool_drain_locked(const struct sandbox_spec *m, struct err *e)
 	autofree char *idle = POOL_PATH(m, NATIVE_RECORD);
 	autofree char *taken = POOL_PATH(m, POOL_TAKEN);
 	autofree char *fresh = POOL_PATH(m, POOL_FRESH);
-	struct cgroup groups;
 	int rc;
 
 	if (rename(taken, idle) < 0 && errno != ENOENT)
@@ -139,8 +135,7 @@ pool_drain_locked(const struct sandbox_spec *m, struct err *e)
 	if (rc < 0)
 		return rc;
 	unlink(fresh);
-	cgroup_named(m, &groups);
-	cgroup_remove_empty(&groups, POOL_EMPTY_MS);
+	native_forget_groups(m);
 	return 0;
 }
 

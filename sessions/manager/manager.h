@@ -226,8 +226,8 @@ enum manager_sandbox_act {
 	MANAGER_SANDBOX_MEASURE /* by its provider, for what is listed */
 };
 struct request *manager_sandbox_act(struct manager *m,
-    const struct principal *who, const char *name,
-    enum manager_sandbox_act act, manager_answer_fn fn, void *arg);
+    const struct principal *who, const char *name, enum manager_sandbox_act act,
+    manager_answer_fn fn, void *arg);
 
 /*
  * A snapshot of the sandbox NAME, with a label and a description or ""; its id is

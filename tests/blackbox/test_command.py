@@ -677,6 +677,20 @@ def home():
 
 
 def listing(top):
+    """Once nothing in it comes or goes: the engine may still be at work."""
+    def read():
+        try:
+            return read_all(top)
+        except FileNotFoundError:
+            return None
+
+    before = wait_for(read)
+    while (now := wait_for(read)) != before:
+        before = now
+    return now
+
+
+def read_all(top):
     return {str(p.relative_to(top)): (p.lstat().st_mode, int(
         p.lstat().st_mtime), p.read_bytes() if p.is_file() else b"")
         for p in top.rglob("*")}
