@@ -106,7 +106,7 @@ native_pool_claim(
 	rc = pool_member(s, s->member, &m, &e);
 	lock_fd = rc < 0 ? rc : native_record_lock(&m, &e);
 	if (lock_fd >= 0) {
-		rc = pool_claim_locked(s, &m, workspace_fd, out, &e);
+		(void)pool_claim_locked(s, &m, workspace_fd, out, &e);
 		native_record_unlock(&m, lock_fd);
 	}
 	if (!out->is_claimed)
