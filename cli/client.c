@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -210,12 +211,28 @@ client_send(struct client *c, json_t *request, struct err *e)
 	return rc;
 }
 
+/* A line of what the answer waits for is shown. */
+static bool
+client_is_progress(const json_t *line)
+{
+	const char *text = json_string_value(json_object_get(line, "progress"));
+	char shown[512];
+
+	if (!text)
+		return false;
+	text_escape(text, strlen(text), shown, sizeof(shown));
+	fprintf(stderr, "berth: %s\n", shown);
+	return true;
+}
+
 int
 client_ask(
     struct client *c, json_t *request, json_t **answer_out, struct err *e)
 {
 	json_t *first = NULL;
 
+	if (isatty(STDERR_FILENO))
+		json_object_set_new(request, "progress", json_true());
 	if (client_send(c, request, e) < 0)
 		return CLI_FAILED;
 	for (;;) {
@@ -225,6 +242,10 @@ client_ask(
 		if (client_read(c, &line, e) < 0) {
 			json_decref(first);
 			return CLI_FAILED;
+		}
+		if (client_is_progress(line)) {
+			json_decref(line);
+			continue;
 		}
 		if (!json_is_true(json_object_get(line, "ok"))) {
 			int code = client_refusal(line, e);

@@ -49,17 +49,22 @@ command_input(const struct command_fill *f, enum command_text t)
 
 /* Runs V, whose words are expanded; its exit code or a negative errno. */
 static int
-command_run(const struct command *c, char *const *v, const char *input,
-    uint32_t timeout_ms, struct buf *out, struct err *e)
+command_run(const struct command *c, char *const *v, struct err *e)
 {
 	struct engine_call call = {
 		.argv = v,
 		.env = c->env,
-		.input = input,
-		.timeout_ms = timeout_ms,
+		.timeout_ms = c->timeout_ms,
 	};
 
-	return engine_run(&call, out, e);
+	return engine_run(&call, NULL, e);
+}
+
+/* An engine that loads an image, say, tells of it. */
+static void
+command_tell(const char *line)
+{
+	task_progress("%s", line);
 }
 
 /* Runs the command T; 0, or -EIO and what the engine said. */
@@ -71,14 +76,20 @@ command_do(const struct command_fill *f, enum command_text t, struct buf *out,
 	bool is_long = t == COMMAND_CREATE || t == COMMAND_START;
 	autofree char *input =
 	    t == COMMAND_CREATE ? command_input(f, COMMAND_CREATE_INPUT) : NULL;
+	struct engine_call call = {
+		.env = c->env,
+		.input = input,
+		.timeout_ms = is_long ? c->create_ms : c->timeout_ms,
+		.tell = is_long ? command_tell : NULL,
+	};
 	struct err why = { .code = 0 };
 	char **v = NULL;
 	int rc = command_words(f, t, &v, e);
 
 	if (rc < 0)
 		return rc;
-	rc = command_run(
-	    c, v, input, is_long ? c->create_ms : c->timeout_ms, out, &why);
+	call.argv = v;
+	rc = engine_run(&call, out, &why);
 	strv_free(v);
 	if (rc == 0)
 		return 0;
@@ -136,9 +147,7 @@ command_look_for_sftp(const struct sandbox_spec *s, struct command_fill *f,
 	f->leader = leader;
 	f->spec = &there;
 	if (command_words(f, COMMAND_EXEC, &v, NULL) == 0)
-		out->lacks_sftp_server =
-		    command_run(f->command, v, NULL, f->command->timeout_ms,
-			NULL, NULL) == 1;
+		out->lacks_sftp_server = command_run(f->command, v, NULL) == 1;
 	f->leader = NULL;
 	f->spec = s;
 	strv_free(v);
@@ -340,8 +349,7 @@ command_reap(const struct sandbox_spec *s, const char *sid, struct err *e)
 	signal[n + 1] = NULL;
 	f.signal = signal;
 	rc = command_words(&f, COMMAND_SIGNAL, &v, e);
-	if (rc == 0 && command_run(f.command, v, NULL, f.command->timeout_ms,
-			   NULL, e) != 0)
+	if (rc == 0 && command_run(f.command, v, e) != 0)
 		rc = -EIO;
 	strv_free(v);
 	strv_free(signal);

@@ -33,6 +33,9 @@ struct engine {
 	size_t input_left;
 	struct buf *out; /* or NULL */
 	struct buf said; /* the last of stderr */
+	void (*tell)(const char *line);
+	char line[ENGINE_LINE_MAX]; /* of stderr, unfinished */
+	size_t n_line;
 };
 
 _Noreturn void
@@ -141,33 +144,58 @@ engine_write(struct engine *n)
 		engine_close(&n->in_fd);
 }
 
-/* What there is; false at the end. B may be NULL. */
-static bool
+/* What there is: bytes, 0 at the end, or a negative errno. B may be NULL. */
+static ssize_t
 engine_read(int fd, struct buf *b, size_t max, bool keeps_last)
 {
 	char chunk[ENGINE_CHUNK];
 	ssize_t r = read(fd, chunk, sizeof(chunk));
 
-	if (r < 0)
-		return errno == EAGAIN || errno == EINTR;
-	if (r == 0)
-		return false;
+	if (r < 0 && errno != EAGAIN && errno != EINTR)
+		return 0;
+	if (r <= 0)
+		return r;
 	if (b && (keeps_last || buf_len(b) + (size_t)r <= max))
 		buf_put(b, chunk, (size_t)r);
 	if (b && buf_len(b) > max)
 		buf_consume(b, buf_len(b) - max);
-	return true;
+	return r;
+}
+
+/* The lines that end in the last N bytes that were said, as far as they go. */
+static void
+engine_tell(struct engine *n, size_t n_new)
+{
+	const char *p = (const char *)buf_head(&n->said) + buf_len(&n->said);
+
+	for (p -= n_new; n_new; p++, n_new--) {
+		if (*p != '\n' && *p != '\r') {
+			if (n->n_line + 1 < sizeof(n->line))
+				n->line[n->n_line++] = *p;
+			continue;
+		}
+		n->line[n->n_line] = '\0';
+		if (n->n_line)
+			n->tell(n->line);
+		n->n_line = 0;
+	}
 }
 
 static void
 engine_drain(struct engine *n)
 {
+	ssize_t said;
+
 	if (n->out_fd >= 0 &&
-	    !engine_read(n->out_fd, n->out, ENGINE_OUTPUT_MAX, false))
+	    engine_read(n->out_fd, n->out, ENGINE_OUTPUT_MAX, false) == 0)
 		engine_close(&n->out_fd);
-	if (n->err_fd >= 0 &&
-	    !engine_read(n->err_fd, &n->said, ENGINE_ERROR_MAX, true))
+	if (n->err_fd < 0)
+		return;
+	said = engine_read(n->err_fd, &n->said, ENGINE_ERROR_MAX, true);
+	if (said == 0)
 		engine_close(&n->err_fd);
+	else if (said > 0 && n->tell)
+		engine_tell(n, (size_t)said);
 }
 
 /* Until it has ended: 0, or -ETIMEDOUT. */
@@ -270,6 +298,7 @@ engine_run(const struct engine_call *c, struct buf *out, struct err *e)
 		.input = c->input,
 		.input_left = c->input ? strlen(c->input) : 0,
 		.out = out,
+		.tell = c->tell,
 	};
 	int rc, status;
 

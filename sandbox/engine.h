@@ -24,6 +24,7 @@ struct engine_call {
 	char *const *env;
 	const char *input; /* what it reads, or NULL */
 	uint32_t timeout_ms;
+	void (*tell)(const char *line); /* hears its stderr; or NULL */
 };
 
 /*

@@ -111,6 +111,28 @@ box_turn(struct box *b, enum sandbox_phase phase, const char *event,
 		b->m->on_sandbox_end(b->spec.name, b->m->on_sandbox_end_arg);
 }
 
+static void
+box_tell(struct list *requests, const char *line)
+{
+	struct list *pos, *tmp;
+
+	list_for_each (pos, tmp, requests) {
+		struct request *r = list_entry(pos, struct request, node);
+
+		if (r->on_progress)
+			r->on_progress(line, r->arg);
+	}
+}
+
+void
+box_progress(struct box *b, const struct task_report *r)
+{
+	log_info(
+	    "sandbox_progress", "sandbox", b->spec.name, "line", r->line, NULL);
+	box_tell(&b->requests, r->line);
+	box_tell(&b->copying, r->line);
+}
+
 struct job *
 box_start(
     struct box *b, enum task_op op, const char *arg, job_fn fn, struct err *e)
@@ -304,8 +326,7 @@ box_on_provision(const struct task_report *r, void *arg)
 	char why[256];
 
 	if (r->kind == TASK_PROGRESS) {
-		log_info("sandbox_progress", "sandbox", b->spec.name, "line",
-		    r->line, NULL);
+		box_progress(b, r);
 		return;
 	}
 	b->job = NULL;

@@ -99,6 +99,9 @@ void box_replace(struct box *b);
 /* B may stand still because of a snapshot that nobody finishes: goes on. */
 void box_thaw(struct box *b);
 
+/* What the job of B says goes to the log, and to everybody who waits for B. */
+void box_progress(struct box *b, const struct task_report *r);
+
 /* R waits for B's job. */
 void box_wait(struct box *b, struct request *r);
 

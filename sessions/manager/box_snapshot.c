@@ -56,13 +56,6 @@ box_may_copy(struct box *b, enum manager_code *code_out, struct err *e)
 	return true;
 }
 
-static void
-box_progress(struct box *b, const struct task_report *r)
-{
-	log_info(
-	    "sandbox_progress", "sandbox", b->spec.name, "line", r->line, NULL);
-}
-
 /* ---- making one --------------------------------------------------------------- */
 
 static void

@@ -203,6 +203,23 @@ control_str(const json_t *req, const char *key, const char *fallback)
 
 /* ---- in -------------------------------------------------------------------- */
 
+/* Not for who does not read: it is only said meanwhile. */
+static void
+control_on_progress(const char *line, void *arg)
+{
+	struct control_client *cl = arg;
+	char text[512];
+	json_t *o;
+
+	if (buf_len(&cl->out) > CONTROL_LINE_MAX)
+		return;
+	snprintf(text, sizeof(text), "%s", line);
+	control_clean(text);
+	o = json_pack("{s:s}", "progress", text);
+	if (o)
+		control_line(cl, o, -1);
+}
+
 static void
 control_request(struct control_client *cl, const uint8_t *line, size_t n)
 {
@@ -219,6 +236,8 @@ control_request(struct control_client *cl, const uint8_t *line, size_t n)
 		control_error(cl, MANAGER_USAGE, "no such verb");
 	else
 		fn(cl, req);
+	if (json_is_true(json_object_get(req, "progress")))
+		manager_on_progress(cl->pending, control_on_progress);
 	json_decref(req);
 }
 

@@ -285,6 +285,13 @@ void manager_sandbox_release(struct manager *m, const char *name);
 void manager_on_sandbox_end(
     struct manager *m, void (*fn)(const char *name, void *arg), void *arg);
 
+/*
+ * FN is told what R waits for, in lines, with the argument of its answer; never
+ * after that. NULL for R is fine.
+ */
+void manager_on_progress(
+    struct request *r, void (*fn)(const char *line, void *arg));
+
 /* Forgets the request: its function is not called any more. NULL is fine. */
 void manager_cancel(struct request *r);
 

@@ -109,6 +109,13 @@ request_free(struct request *r)
 }
 
 void
+manager_on_progress(struct request *r, void (*fn)(const char *line, void *arg))
+{
+	if (r)
+		r->on_progress = fn;
+}
+
+void
 manager_cancel(struct request *r)
 {
 	if (r)

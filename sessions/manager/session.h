@@ -128,6 +128,7 @@ struct request {
 	enum request_state state;
 	uint16_t tag;
 	manager_answer_fn fn;
+	void (*on_progress)(const char *line, void *arg); /* or NULL */
 	void *arg;
 	struct event *timer;
 	bool is_acked;   /* the keeper attached it before the process started */

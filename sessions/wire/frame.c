@@ -57,6 +57,7 @@ static const char *const frame_names[256] = {
 	[FRAME_CLOSE] = "CLOSE",
 	[FRAME_SOCKET] = "SOCKET",
 	[FRAME_LISTENING] = "LISTENING",
+	[FRAME_PROGRESS] = "PROGRESS",
 	[FRAME_FORWARDED] = "FORWARDED",
 	[FRAME_OK] = "OK",
 	[FRAME_ERROR] = "ERROR",

@@ -201,6 +201,9 @@ enum frame_type {
 	 * bound port and who connected; descriptor: the accepted connection
 	 */
 
+	FRAME_PROGRESS,
+	/* 2: tag of an ATTACH; str line: what it waits for */
+
 	/* Replies on any link. */
 	FRAME_OK = 0xe0,
 	/* tag; nothing */

@@ -20,6 +20,7 @@
 
 #define CHAN_CLOSE_MS   10000
 #define CHAN_FAIL_VALUE 255
+#define CHAN_TOLD_MAX   16384 /* bytes that wait for the client */
 
 /* Takes all or nothing; nothing makes libssh keep it and close its window. */
 static int
@@ -143,18 +144,32 @@ chan_join(struct chan *c, int fd, uint32_t version)
 	c->peer->is_busy = true;
 }
 
-void
-chan_say(struct chan *c, const char *what)
+static void
+chan_put_line(const struct chan *c, struct buf *out, const char *what)
 {
 	char line[512];
 	size_t n = text_escape(what, strlen(what), line, sizeof(line));
 
-	buf_put(&c->parting, "berth: ", 7);
-	buf_put(&c->parting, line, n);
+	buf_put(out, "berth: ", 7);
+	buf_put(out, line, n);
 	/* A client with a terminal has it in raw mode. */
 	if (c->run.has_pty)
-		buf_put_u8(&c->parting, '\r');
-	buf_put_u8(&c->parting, '\n');
+		buf_put_u8(out, '\r');
+	buf_put_u8(out, '\n');
+}
+
+void
+chan_say(struct chan *c, const char *what)
+{
+	chan_put_line(c, &c->parting, what);
+}
+
+void
+chan_tell(struct chan *c, const char *what)
+{
+	if (buf_len(&c->out[STREAM_ERR]) < CHAN_TOLD_MAX)
+		chan_put_line(c, &c->out[STREAM_ERR], what);
+	c->peer->is_busy = true;
 }
 
 void

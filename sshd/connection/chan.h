@@ -89,6 +89,9 @@ void chan_join(struct chan *c, int fd, uint32_t version);
 /* Puts the line "berth: WHAT" on stderr, behind all output of C. */
 void chan_say(struct chan *c, const char *what);
 
+/* The same at once, if the client keeps up, while its process is waited for. */
+void chan_tell(struct chan *c, const char *what);
+
 /*
  * Ends C because of berth itself: the link is dropped, "berth: WHY" goes to
  * stderr behind the output that is there, the status is 255.

@@ -108,6 +108,7 @@ static const struct peer_question {
 	{ FRAME_AUTH, FRAME_AUTH_REPLY, false, false, auth_reply },
 	{ FRAME_OPEN, FRAME_OK, true, false, request_opened },
 	{ FRAME_ATTACH, FRAME_CHANNEL, true, true, request_started },
+	{ FRAME_ATTACH, FRAME_PROGRESS, false, false, request_progress },
 	{ FRAME_RUN, FRAME_CHANNEL, true, true, request_started },
 	{ FRAME_FORWARD, FRAME_SOCKET, true, true, forward_opened },
 	{ FRAME_LISTEN, FRAME_LISTENING, true, false, request_listening },

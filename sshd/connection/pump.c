@@ -250,6 +250,9 @@ pump_out(struct chan *c)
 {
 	bool moved;
 
+	/* What it waits for may be told. */
+	if (c->state == CHAN_ASKED)
+		return pump_write(c, STREAM_ERR);
 	if (c->state != CHAN_LIVE && c->state != CHAN_DRAINING)
 		return false;
 	moved = pump_write(c, STREAM_ERR);

@@ -500,6 +500,18 @@ request_resume(struct peer *p, struct chan *c)
 }
 
 void
+request_progress(struct peer *p, struct held *h, const struct frame *f)
+{
+	struct reader r = reader_over(f->data, f->len);
+	char line[512];
+
+	(void)p;
+	reader_str_into(&r, line, sizeof(line));
+	if (h->channel)
+		chan_tell(h->channel, line);
+}
+
+void
 request_started(struct peer *p, struct held *h, const struct frame *f)
 {
 	struct chan *c = h->channel;

@@ -28,6 +28,9 @@ void request_resume(struct peer *p, struct chan *c);
 /* FRAME_OK or FRAME_ERROR for a held channel open H, which it releases. */
 void request_opened(struct peer *p, struct held *h, const struct frame *f);
 
+/* FRAME_PROGRESS for a held shell H, which goes on being held. */
+void request_progress(struct peer *p, struct held *h, const struct frame *f);
+
 /*
  * FRAME_CHANNEL or FRAME_ERROR for a held shell, exec or subsystem H, which it
  * releases. Owns f->fd.

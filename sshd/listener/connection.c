@@ -147,6 +147,17 @@ connection_on_open(struct connection *c, const struct frame *f)
 
 /* Hands the request to the manager: shared shell or private process. */
 static void
+connection_on_progress(const char *line, void *arg)
+{
+	struct connection_request *r = arg;
+	struct buf b = { 0 };
+
+	buf_put_str(&b, line);
+	wire_send_buf(&r->c->wire, FRAME_PROGRESS, 0, r->tag, &b);
+	buf_release(&b);
+}
+
+static void
 connection_ask(
     struct connection *c, const struct frame *f, const struct wire_run *run)
 {
@@ -165,6 +176,9 @@ connection_ask(
 			    name->session, run, connection_on_answer, r)
 		      : manager_run(c->server->manager, who, name->sandbox, run,
 			    connection_on_answer, r);
+	/* A person waits; programs would take it for what they asked. */
+	if (f->type == FRAME_ATTACH && c->wire.version >= 2)
+		manager_on_progress(r->request, connection_on_progress);
 }
 
 static int

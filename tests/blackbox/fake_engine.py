@@ -2,7 +2,8 @@
 """An engine for tests, which plays docker with processes of this machine. Its
 state is the directory $FAKE_ENGINE: sandboxes/NAME holds a state, argv.log all
 calls, one JSON list a line, and a file named after an operation makes it
-behave badly: "fail TEXT", "hang", or "die" (ended by a signal half-way).
+behave badly: "fail TEXT", "hang", "slow TEXT" (tells it, and works on a
+moment) or "die" (ended by a signal half-way).
 
 As with docker, a process of the sandbox is not the client's child and lives on
 when its client is killed: `fake_engine.py daemon` starts it, on pipes or on a
@@ -50,6 +51,9 @@ def misbehave(operation):
         time.sleep(3600)
     elif words[0] == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif words[0] == "slow":
+        print(words[1].strip(), file=sys.stderr, flush=True)
+        time.sleep(0.2)
     elif words[0] == "fail":
         sys.exit("noise\n" + words[1].strip())
 

@@ -17,7 +17,7 @@ import time
 import pytest
 
 import files
-from berth import BUILD, free_port, run, wait_for
+from berth import BUILD, Term, free_port, run, wait_for
 
 HERE = pathlib.Path(__file__).parent
 ENGINE = pathlib.Path(tempfile.mkdtemp(prefix="berth-engine-"))
@@ -530,6 +530,40 @@ def test_a_hanging_engine_has_a_limit_of_time(srv, box):
     assert b"does not answer within 3 s" in done.stderr
     # The others are served meanwhile.
     assert srv.berth("sandbox", "ls").returncode == 0
+
+
+
+def test_whoever_waits_hears_what_the_engine_says(srv, box):
+    """At a terminal only: programs would take it for what they asked."""
+    misbehave("create", "slow Pulling \x1b[31mimage")
+    said = rb"berth: Pulling \e[31mimage"
+    try:
+        term = srv.term(box).ready()
+        assert said + b"\r\n" in term.text
+        assert term.text.index(said) < term.text.index(b"ready_")
+        assert "Pulling" not in srv.berth_ok("screen", f"{box}+default")
+        done = srv.ssh(f"{box}-b", "echo out")
+        assert (done.stdout, done.stderr) == (b"out\n", b"")
+        done = srv.berth("sandbox", "create", f"{box}-c")
+        assert (done.returncode, done.stderr) == (0, b"")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(srv.socket))
+            s.sendall(json.dumps({"verb": "sandbox_create", "progress": True,
+                                  "sandbox": f"{box}-d"}).encode() + b"\n")
+            with s.makefile() as f:
+                lines = [json.loads(f.readline())]
+                while "ok" not in lines[-1]:
+                    lines.append(json.loads(f.readline()))
+        assert lines[-1]["ok"]
+        assert [x["progress"] for x in lines[:-1]] == [
+            "fake: makes it", "Pulling ?[31mimage"]
+        term = Term([srv.build / "berth", "-S", srv.socket, "sandbox",
+                     "create", f"{box}-e"])
+        srv.clients.append(term)
+        assert term.wait() == 0
+        assert b"berth: Pulling ?[31mimage\r\n" in term.text
+    finally:
+        (ENGINE / "create").unlink()
 
 
 def test_an_engine_that_dies_half_way_leaves_nothing_for_ever(srv, box):
