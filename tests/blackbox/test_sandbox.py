@@ -646,15 +646,16 @@ def test_a_wave_of_first_users_makes_one_sandbox(srv, box):
         == ["sandbox_create", "sandbox_begin", "sandbox_running"]
 
 
-def test_many_sandboxes_at_once(srv, box):
-    names = [f"{box}-{i}" for i in range(20)]
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        got = list(pool.map(
-            lambda n: srv.out(n, "readlink /proc/self/ns/pid; hostname"),
-            names))
-    assert len(set(got)) == 20
-    for name in names:
-        srv.berth_ok("sandbox", "rm", name)
+def test_fifty_sandboxes_at_once(srv, box):
+    names = [f"{box}-{i}" for i in range(50)]
+    with concurrent.futures.ThreadPoolExecutor(50) as pool:
+        list(pool.map(lambda n: srv.berth_ok("sandbox", "create", n), names))
+        spaces = [record(srv, n)["pidns"] for n in names]
+        assert len(set(spaces)) == 50
+        for n in names[::7]:
+            assert srv.out(n, "hostname; readlink /proc/self/ns/pid") == (
+                f"{n}\npid:[{spaces[names.index(n)]}]\n")
+        list(pool.map(lambda n: srv.berth_ok("sandbox", "rm", n), names))
 
 
 def test_a_lost_sandbox_is_noticed_and_made_again(srv, box):
