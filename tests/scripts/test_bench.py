@@ -133,7 +133,7 @@ def test_list_names_every_measure():
     listed = {line.split()[0] for line in out.splitlines()}
     defined = set()
     for module in ("streams", "transfers", "logins", "memory", "screen",
-                   "forwards", "viewers"):
+                   "forwards", "viewers", "sandboxes"):
         text = (BENCH / f"{module}.py").read_text()
         table = text[text.index("\nMEASURES = {"):]
         defined |= set(re.findall(r'"(\w+)":', table))
