@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -364,15 +365,21 @@ copy_report(struct copy *c, struct copy_link *l, int rc, const struct err *e)
 			? "there is no tar in the sandbox"
 			: "the tar in the sandbox ended with code %d",
 		    code);
+	if (c->is_json)
+		printf("{\"files\": %u, \"bytes\": %" PRIu64
+		       ", \"skipped\": %u}\n",
+		    c->n_files, c->done, c->n_skipped);
 	return c->n_skipped ? CLI_FAILED : CLI_DONE;
 }
 
 static int
-copy_do(struct cli *c, const struct copy_side *src, const struct copy_side *dst)
+copy_do(struct cli *c, const struct copy_side *src, const struct copy_side *dst,
+    bool is_json)
 {
 	bool is_in = *dst->sandbox != '\0';
 	const struct copy_side *there = is_in ? dst : src;
 	struct copy job = {
+		.is_json = is_json,
 		.shows_progress =
 		    isatty(STDERR_FILENO) &&
 		    strcmp(is_in ? src->path : dst->path, "-") != 0,
@@ -407,10 +414,11 @@ copy_do(struct cli *c, const struct copy_side *src, const struct copy_side *dst)
 int
 verb_sandbox_cp(struct cli *c, int argc, char **argv)
 {
-	bool is_recursive = false;
+	bool is_recursive = false, is_json = false;
 	const struct arg_option options[] = {
 		/* it always is; who comes from cp types it */
 		{ 'r', ARG_FLAG, "recursive", &is_recursive },
+		{ 0, ARG_FLAG, "json", &is_json },
 	};
 	struct copy_side src, dst;
 	struct err e = { 0 };
@@ -423,5 +431,7 @@ verb_sandbox_cp(struct cli *c, int argc, char **argv)
 	copy_parse(argv[1], &dst);
 	if (!*src.sandbox == !*dst.sandbox)
 		return cli_usage(c, "one of the two has to be SANDBOX:PATH");
-	return copy_do(c, &src, &dst);
+	if (is_json && strcmp(dst.path, "-") == 0)
+		return cli_usage(c, "the output is the tar: no --json");
+	return copy_do(c, &src, &dst, is_json);
 }

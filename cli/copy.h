@@ -14,6 +14,7 @@ struct err;
 struct copy {
 	int fd;                       /* of the stream; borrowed, blocking */
 	bool shows_progress;          /* on stderr, a terminal */
+	bool is_json;                 /* what was done, at the end */
 	uint64_t done, total;         /* bytes of files; total 0: not known */
 	int64_t started_ms, shown_ms; /* monotonic */
 	unsigned n_files;             /* and links and directories */

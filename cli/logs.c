@@ -53,7 +53,7 @@ struct logs {
 	const char *sandbox;
 	int64_t
 	    created_ms; /* of this sandbox; recordings before are another's */
-	bool is_follow, has_timestamps, has_labels;
+	bool is_follow, is_json, has_timestamps, has_labels;
 	bool is_first; /* the lines that are there at the start are collected */
 	bool has_tail;
 	uint64_t tail;
@@ -101,6 +101,16 @@ logs_on_line(int64_t ms, const char *text, void *arg)
 	list_append(&s->lines, &l->node);
 }
 
+/* Takes O over; what cannot be told is null. */
+static char *
+logs_json(json_t *o)
+{
+	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+	json_decref(o);
+	return text ? text : xstrdup("null");
+}
+
 /* "2026-01-02T03:04:05.678Z ", "name | " and the line. */
 static char *
 logs_format(const struct logs *g, const struct logs_source *s,
@@ -111,6 +121,9 @@ logs_format(const struct logs *g, const struct logs_source *s,
 	struct tm tm;
 	size_t n;
 
+	if (g->is_json)
+		return logs_json(json_pack("{s:I, s:s, s:s}", "time_ms",
+		    (json_int_t)l->ms, "session", s->label, "text", l->text));
 	if (g->has_timestamps && gmtime_r(&seconds, &tm)) {
 		n = strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
 		snprintf(
@@ -470,16 +483,20 @@ logs_run(struct logs *g)
 static void
 logs_on_engine_line(int64_t ms, const char *line, void *arg)
 {
+	const struct logs *g = arg;
+	autofree char *text =
+	    g->is_json ? logs_json(json_pack("{s:s}", "text", line)) : NULL;
+
 	(void)ms;
-	(void)arg;
-	puts(line);
+	puts(text ? text : line);
 }
 
 /* What the engine prints, as lines; it adds times itself. */
 static int
 logs_engine(const struct logs *g)
 {
-	struct log_text text = { .fn = logs_on_engine_line };
+	struct log_text text = { .fn = logs_on_engine_line,
+		.arg = (void *)(uintptr_t)g };
 	struct copy_link l;
 	json_t *answer = NULL,
 	       *request = json_pack("{s:s, s:s, s:b, s:b}", "verb",
@@ -525,6 +542,7 @@ verb_sandbox_logs(struct cli *c, int argc, char **argv)
 		{ 'n', ARG_TEXT, "tail", &tail },
 		{ 't', ARG_FLAG, "timestamps", &g.has_timestamps },
 		{ 0, ARG_FLAG, "engine", &is_engine },
+		{ 0, ARG_FLAG, "json", &g.is_json },
 	};
 	int code;
 

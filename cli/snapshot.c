@@ -144,11 +144,19 @@ verb_sandbox_restore(struct cli *c, int argc, char **argv)
 int
 verb_sandbox_forget(struct cli *c, int argc, char **argv)
 {
+	bool is_json = false;
+	const struct arg_option options[] = {
+		{ 0, ARG_FLAG, "json", &is_json },
+	};
 	struct err e = { 0 };
+	int code;
 
-	argc = args_parse(argc, argv, NULL, 0, false, &e);
+	argc = args_parse(argc, argv, options, ARRAY_LEN(options), false, &e);
 	if (argc != 1)
 		return cli_usage(c, "%s", argc < 0 ? e.msg : "which snapshot?");
-	return client_order(c, json_pack("{s:s, s:s}", "verb", "sandbox_forget",
+	code = client_order(c, json_pack("{s:s, s:s}", "verb", "sandbox_forget",
 				   "snapshot", argv[0]));
+	if (code == CLI_DONE && is_json)
+		puts("{\"ok\": true}");
+	return code;
 }

@@ -413,7 +413,8 @@ def test_cp_lets_nothing_out_of_its_target_c14(tmp_path, kind):
 def test_cp_is_a_row_of_transfer(srv, box, here):
     make(srv, box)
     cp(srv, here / "secret", f"{box}:renamed")
-    cp(srv, f"{box}:renamed", here / "again")
+    assert srv.json("sandbox", "cp", f"{box}:renamed", here / "again") == {
+        "files": 1, "bytes": (here / "secret").stat().st_size, "skipped": 0}
     cp(srv, f"{box}:nothing", here, code=1)
     rows = wait_for(lambda: (lambda r: len(r) == 3 and r)(srv.sql(
         "SELECT direction, path, bytes, status, identity, finished "
@@ -530,6 +531,12 @@ def test_logs_merge_the_sessions_by_time(srv, box):
     assert re.fullmatch(
         r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z long \| f\n", stamped)
     assert logs(srv, "--tail", "0", box) == ""
+    objects = [json.loads(line)
+               for line in logs(srv, "--json", box).splitlines()]
+    assert [(o["session"], o["text"]) for o in objects] == [
+        ("first", "a"), ("first", "c"), ("long", "d"), ("pipe", "e"),
+        ("long", "f")]
+    assert all(abs(o["time_ms"] / 1000 - time.time()) < 600 for o in objects)
 
 
 def test_logs_follow_until_the_sandbox_is_gone(srv, box):
