@@ -236,21 +236,41 @@ cgroup_named(const struct sandbox_spec *s, struct cgroup *out)
 		cgroup_path(b.path[i], s, out->path[i]);
 }
 
-int
-cgroup_join(const struct cgroup *c, pid_t pid)
+const char *
+cgroup_door(enum cgroup_kind kind)
 {
-	char text[16];
+	return kind == CGROUP_UNIFIED ? "cgroup.procs" : "tasks";
+}
 
-	snprintf(text, sizeof(text), "%d", (int)pid);
-	for (int i = 0; i < CGROUP_KINDS; i++) {
-		int rc = c->path[i][0]
-			     ? cgroup_write(c->path[i], "cgroup.procs", text)
-			     : 0;
+static int
+cgroup_move_v1(const struct cgroup *c, bool is_up)
+{
+	int rc = 0;
 
-		if (rc < 0)
-			return rc;
+	for (enum cgroup_kind i = 0; i < CGROUP_KINDS; i++) {
+		char dir[CGROUP_PATH_MAX];
+
+		snprintf(dir, sizeof(dir), "%s", c->path[i]);
+		if (i == CGROUP_UNIFIED || !*dir)
+			continue;
+		if (is_up)
+			*strrchr(dir, '/') = '\0';
+		if (cgroup_write(dir, cgroup_door(i), "0") < 0)
+			rc = -errno;
 	}
-	return 0;
+	return rc;
+}
+
+int
+cgroup_enter_v1(const struct cgroup *c)
+{
+	return cgroup_move_v1(c, false);
+}
+
+void
+cgroup_leave_v1(const struct cgroup *c)
+{
+	(void)cgroup_move_v1(c, true);
 }
 
 /* ---- removing -------------------------------------------------------------- */
@@ -267,7 +287,7 @@ cgroup_kill(const char *dir)
 	while ((line = strsep(&rest, "\n"))) {
 		pid_t pid = (pid_t)strtol(line, NULL, 10);
 
-		if (pid > 1)
+		if (pid > 1 && pid != getpid())
 			kill(pid, SIGKILL);
 	}
 }

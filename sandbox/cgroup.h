@@ -39,8 +39,20 @@ struct cgroup {
 void cgroup_make(const struct sandbox_spec *s, struct cgroup *out,
     char *missing, size_t size);
 
-/* Puts PID into the groups (0: the caller). 0 or a negative errno. */
-int cgroup_join(const struct cgroup *c, pid_t pid);
+/*
+ * The file by which a process of one thread goes into a group of KIND, by writing
+ * "0". In v1 that waits for nobody, while a pid in cgroup.procs waits for a grace
+ * period of RCU: 10 to 20 ms where little else goes on. v2 has clone3() for that.
+ */
+const char *cgroup_door(enum cgroup_kind kind);
+
+/*
+ * The calling process, which has one thread, goes into the groups of v1, so that
+ * what it clones begins there: 0 or a negative errno. And back to those above, as
+ * far as it may.
+ */
+int cgroup_enter_v1(const struct cgroup *c);
+void cgroup_leave_v1(const struct cgroup *c);
 
 /*
  * Kills what is in the groups, waits up to WAIT_MS until they are empty, and

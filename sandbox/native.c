@@ -230,11 +230,11 @@ native_exec(
 	place.entry.pids_max = r.pids_max;
 	cgroup_oom_path(
 	    &r.cgroup, place.entry.oom_path, sizeof(place.entry.oom_path));
-	for (int i = 0; i < CGROUP_KINDS; i++) {
+	for (enum cgroup_kind i = 0; i < CGROUP_KINDS; i++) {
 		if (r.cgroup.path[i][0])
 			snprintf(place.entry.cgroups[i],
-			    sizeof(place.entry.cgroups[i]), "%s/cgroup.procs",
-			    r.cgroup.path[i]);
+			    sizeof(place.entry.cgroups[i]), "%s/%s",
+			    r.cgroup.path[i], cgroup_door(i));
 	}
 	snprintf(place.workspace, sizeof(place.workspace), NATIVE_WORKSPACE);
 	snprintf(place.user, sizeof(place.user), "%s", s->user);

@@ -94,7 +94,7 @@ make_take_mounts(struct make *m, int workspace_fd, struct err *e)
 		   : 0;
 }
 
-/* Its own group from the first moment, where there is a v2 group. */
+/* Into its v2 group, where there is one. */
 static int
 make_clone(struct make *m, struct err *e)
 {
@@ -130,16 +130,16 @@ make_clone(struct make *m, struct err *e)
 	return err_sys(e, code, "cannot make namespaces");
 }
 
-/* Groups of v1 take it one by one; then nobody else can be in them first. */
+/* In its groups from the first moment: those of v1 are its maker's meanwhile. */
 static int
-make_join(struct make *m, struct err *e)
+make_begin_in_groups(struct make *m, struct err *e)
 {
-	struct cgroup rest = m->cgroup;
-	int rc;
+	int rc = cgroup_enter_v1(&m->cgroup);
 
-	rest.path[CGROUP_UNIFIED][0] = '\0';
-	rc = cgroup_join(&rest, m->pid);
-	return rc < 0 ? err_sys(e, rc, "cannot enter its control groups") : 0;
+	rc = rc < 0 ? err_sys(e, rc, "cannot enter its control groups")
+		    : make_clone(m, e);
+	cgroup_leave_v1(&m->cgroup);
+	return rc;
 }
 
 static int
@@ -216,14 +216,12 @@ make_begin(struct make *m, int workspace_fd, struct err *e)
 	m->plan.report_fd = m->report[1];
 	rc = make_take_mounts(m, workspace_fd, e);
 	if (rc == 0)
-		rc = make_clone(m, e);
+		rc = make_begin_in_groups(m, e);
 	if (rc < 0)
 		return rc;
 	/* From here its end closes the pair. */
 	close(take_fd(&m->report[1]));
 	rc = make_map_ids(m, e);
-	if (rc == 0)
-		rc = make_join(m, e);
 	if (rc == 0)
 		rc = make_record(m, e);
 	if (rc == 0 && write(m->go[1], "g", 1) != 1)

@@ -137,7 +137,7 @@ struct sandbox_entry {
 	uint32_t ns_flags;  /* CLONE_NEW* to join */
 	uint64_t pids_max;  /* RLIMIT_NPROC, 0: as it is */
 	char oom_path[512]; /* counts out-of-memory kills, or "" */
-	/* Files that take the pid of who joins, "" for none. */
+	/* Files that take "0" of who joins and has one thread, "" for none. */
 	char cgroups[SANDBOX_CGROUPS_MAX][512];
 };
 

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,6 +32,7 @@
 #include "sessions/keeper/signaller.h"
 
 #define ENTER_WAIT_MS 10000
+#define ENTER_V2      "/cgroup.procs"
 
 enum enter_step {
 	ENTER_DONE,
@@ -86,12 +88,25 @@ enter_release(struct enter *n)
 
 /* ---- the door -------------------------------------------------------------- */
 
+/* True if PATH is the door of a group of v2, see cgroup_door(). */
+static bool
+enter_is_v2(const char *path)
+{
+	size_t n = strlen(path), len = strlen(ENTER_V2);
+
+	return n > len && strcmp(path + n - len, ENTER_V2) == 0;
+}
+
+/* IS_IN: what is of v2 it is in already. */
 static int
-enter_groups(const struct wire_entry *w)
+enter_groups(const struct wire_entry *w, bool is_in)
 {
 	for (char *const *path = w->cgroups; path && *path; path++) {
-		int fd = open(*path, O_WRONLY | O_CLOEXEC);
+		int fd;
 
+		if (is_in && enter_is_v2(*path))
+			continue;
+		fd = open(*path, O_WRONLY | O_CLOEXEC);
 		if (fd < 0 || write(fd, "0", 1) < 0)
 			return -1;
 		close(fd);
@@ -198,7 +213,7 @@ enter_terminal(struct enter_order *o)
 static enum enter_step
 enter_pass(const struct enter *n, struct enter_order *o, struct enter_word *out)
 {
-	if (enter_groups(&n->entry) < 0)
+	if (enter_groups(&n->entry, o->is_in_v2) < 0)
 		return ENTER_CGROUP;
 	if (enter_mark(o) < 0)
 		return ENTER_USER;
@@ -313,6 +328,40 @@ enter_had_oom(struct enter *n)
 	return had;
 }
 
+/*
+ * As fork(), into the group of v2 if there is one: going there later would wait
+ * as long as cgroup_door() says.
+ */
+static pid_t
+enter_fork(const struct enter *n, struct enter_order *o)
+{
+	struct clone_args args = {
+		.flags = CLONE_INTO_CGROUP,
+		.exit_signal = SIGCHLD,
+	};
+	char *const *path = n->entry.cgroups;
+	autoclose int fd = -1;
+	char dir[512]; /* nothing that the child would free */
+	pid_t pid;
+
+	while (path && *path && !enter_is_v2(*path))
+		path++;
+	if (!path || !*path)
+		return fork();
+	snprintf(dir, sizeof(dir), "%.*s",
+	    (int)(strlen(*path) - strlen(ENTER_V2)), *path);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fork();
+	args.cgroup = (unsigned)fd;
+	o->is_in_v2 = true;
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid >= 0)
+		return pid;
+	o->is_in_v2 = false;
+	return fork();
+}
+
 int
 enter_start(struct enter *n, struct enter_order *o, struct err *e)
 {
@@ -328,7 +377,7 @@ enter_start(struct enter *n, struct enter_order *o, struct err *e)
 	if (n->entry.oom_path && *n->entry.oom_path)
 		n->oom_fd = open(n->entry.oom_path, O_RDONLY | O_CLOEXEC);
 	n->oom_seen = enter_read_oom(n);
-	door = fork();
+	door = enter_fork(n, o);
 	if (door == 0) {
 		close(pair[0]);
 		enter_door(n, o, pair[1]);

@@ -53,6 +53,7 @@ struct enter_order {
 	uint64_t ns; /* inode of the cgroup namespace of its session alone */
 	gid_t mark;  /* a group of its session alone, or 0: there is none */
 	int master_fd, slave_fd;
+	bool is_in_v2; /* the door began in the group of v2 */
 };
 
 /*
