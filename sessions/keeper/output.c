@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "sessions/keeper/keeper.h"
+#include "sessions/keeper/recorder.h"
 #include "sessions/keeper/ring.h"
 #include "sessions/keeper/viewer.h"
 
@@ -148,7 +149,7 @@ output_read(struct output *o, int i, size_t room)
 	size_t want = room < OUTPUT_TURN_MAX ? room : OUTPUT_TURN_MAX, n = 0;
 	size_t more = o->is_draining ? 1 : OUTPUT_TRICKLE;
 	const uint8_t *q = NULL;
-	bool has_some = false;
+	unsigned n_pieces = 0;
 	ssize_t rc;
 
 	do {
@@ -168,9 +169,9 @@ output_read(struct output *o, int i, size_t room)
 			o->drain_left -= n < o->drain_left ? n : o->drain_left;
 		q = display_filter(&k->display, p, &n);
 		output_show(o, p, q, n);
-		has_some = true;
-	} while (want && rc >= (ssize_t)more);
-	if (has_some)
+		n_pieces++;
+	} while (want && rc >= (ssize_t)more && n_pieces < RECORDER_CALLS);
+	if (n_pieces)
 		output_send(o, q, n);
 	return rc;
 }

@@ -158,6 +158,15 @@ recorder_push_due(struct recorder_core *c, int64_t now)
 	}
 }
 
+/* True if N bytes that come NOW do not fit, or the disk is not waited for. */
+static bool
+recorder_is_full(const struct recorder_core *c, int64_t now, size_t n)
+{
+	return !recorder_queue_takes_output(&c->queue, n) ||
+	       (!recorder_queue_room(&c->queue) &&
+		   now - c->progress_us >= RECORDER_STALL_US);
+}
+
 void
 recorder_output(struct recorder *r, const void *p, size_t n)
 {
@@ -171,7 +180,7 @@ recorder_output(struct recorder *r, const void *p, size_t n)
 	pthread_mutex_lock(&c->lock);
 	if (c->is_closing) {
 		c->is_late = true;
-	} else if (recorder_is_deaf(c) || n > recorder_queue_room(&c->queue)) {
+	} else if (recorder_is_deaf(c) || recorder_is_full(c, ev.t_us, n)) {
 		recorder_drop(c, n);
 	} else {
 		size_t before;

@@ -16,6 +16,9 @@ struct recorder;
 /* Bytes that may wait; recorder_room() is 0 when they do. */
 #define RECORDER_QUEUE (256U << 10)
 
+/* What recorder_room() says may come in so many calls, whatever passes between. */
+#define RECORDER_CALLS 64
+
 struct recorder_config {
 	unsigned cols, rows;              /* 1..65535 */
 	const char *title, *shell, *term; /* for the header; copied */
@@ -43,7 +46,7 @@ struct recorder *recorder_new(int fd, const struct recorder_config *c);
 size_t recorder_room(const struct recorder *r);
 
 /*
- * Records N <= recorder_room() bytes that the process printed now (stdout and
+ * Records N bytes, within recorder_room(), that the process printed now (stdout and
  * stderr alike); nothing after recorder_close(). Characters split over calls
  * are joined, invalid bytes become U+FFFD, times never go back.
  */

@@ -9,11 +9,16 @@
 #include "sessions/keeper/cast.h"
 #include "sessions/keeper/recorder.h"
 
+#define QUEUE_HEADS (3 * sizeof(struct recorder_event))
+
 /*
  * Kept free for a gap, a resize and the head of an output, and for what the
  * display held back of an earlier one.
  */
-#define QUEUE_SPARE (3 * sizeof(struct recorder_event) + 4096U)
+#define QUEUE_SPARE (QUEUE_HEADS + 4096U)
+
+/* What there is room for may come in so many pieces, each with a head. */
+#define QUEUE_PIECES (RECORDER_CALLS * sizeof(struct recorder_event))
 
 /* Kept free for markers: they come when output holds the rest. */
 #define QUEUE_MARKERS \
@@ -22,7 +27,9 @@
 /* Less room than this is called none, or a full queue would fill with heads. */
 #define QUEUE_LEAST 4096U
 
-#define QUEUE_SIZE (RECORDER_QUEUE + QUEUE_LEAST + QUEUE_SPARE + QUEUE_MARKERS)
+#define QUEUE_SIZE                                                   \
+	(RECORDER_QUEUE + QUEUE_LEAST + QUEUE_PIECES + QUEUE_SPARE + \
+	    QUEUE_MARKERS)
 
 #define QUEUE_EXTEND_US 1000
 
@@ -43,11 +50,19 @@ size_t
 recorder_queue_room(const struct recorder_queue *q)
 {
 	size_t room = QUEUE_SIZE - recorder_queue_used(q);
+	size_t kept = QUEUE_PIECES + QUEUE_SPARE + QUEUE_MARKERS;
 
-	if (room < QUEUE_SPARE + QUEUE_MARKERS + QUEUE_LEAST)
+	if (room < kept + QUEUE_LEAST)
 		return 0;
-	room -= QUEUE_SPARE + QUEUE_MARKERS;
+	room -= kept;
 	return room < RECORDER_QUEUE ? room : RECORDER_QUEUE;
+}
+
+bool
+recorder_queue_takes_output(const struct recorder_queue *q, size_t n)
+{
+	return QUEUE_SIZE - recorder_queue_used(q) >=
+	       n + QUEUE_HEADS + QUEUE_MARKERS;
 }
 
 bool

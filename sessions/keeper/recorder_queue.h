@@ -50,6 +50,9 @@ recorder_queue_used(const struct recorder_queue *q)
 	return (size_t)(q->head - q->tail);
 }
 
+/* True if an output of N bytes fits, and a gap and a resize before it. */
+bool recorder_queue_takes_output(const struct recorder_queue *q, size_t n);
+
 /* True if a marker of N bytes fits, and a resize and a gap behind it. */
 bool recorder_queue_takes_marker(const struct recorder_queue *q, size_t n);
 

@@ -222,6 +222,38 @@ a_slow_disk_holds_back_and_room_is_told(void **state)
 	rec_file_free(&f);
 }
 
+/* Each piece has a head of its own, for a millisecond passes before it. */
+static void
+what_there_is_room_for_may_come_in_pieces(void **state)
+{
+	struct timespec pause = { 0, 1100000 };
+	struct recorder_config c = rec_config();
+	char text[RECORDER_QUEUE];
+	size_t room, most;
+	struct rec t;
+	struct rec_file f;
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	disk_set(UINT64_MAX, true);
+	rec_start(&t, &c);
+	/* Until there is little more than none. */
+	while ((room = recorder_room(t.r)) > 16384) {
+		most = room - 16384 < 32768 ? room - 16384 : 32768;
+		recorder_output(t.r, text, most);
+	}
+	assert_true(room > 0);
+	for (unsigned i = 0; i < RECORDER_CALLS; i++) {
+		nanosleep(&pause, NULL);
+		recorder_output(t.r, text, room / RECORDER_CALLS);
+	}
+	disk_set(UINT64_MAX, false);
+	f = rec_finish(&t, NULL);
+	assert_int_equal(t.report.gaps, 0);
+	assert_true(t.report.is_complete);
+	rec_file_free(&f);
+}
+
 /* Who comes while the disk hangs is recorded, and a crowd does no harm. */
 static void
 markers_have_room_of_their_own(void **state)
@@ -364,6 +396,8 @@ main(void)
 		    a_capped_file_ends_with_a_marker_below_the_cap, disk_reset),
 		cmocka_unit_test_teardown(
 		    a_slow_disk_holds_back_and_room_is_told, disk_reset),
+		cmocka_unit_test_teardown(
+		    what_there_is_room_for_may_come_in_pieces, disk_reset),
 		cmocka_unit_test_teardown(
 		    markers_have_room_of_their_own, disk_reset),
 		cmocka_unit_test_teardown(
