@@ -346,6 +346,12 @@ provider_has(const struct conf_provider *p, const char *key)
 	return *conf_provider_get(p, key) != '\0';
 }
 
+/* Neither is of use without the other. */
+static const char *const provider_pairs[][2] = {
+	{ "suspend", "resume" },
+	{ "snapshot", "restore" },
+};
+
 int
 providers_check(const struct conf *c, struct err *e)
 {
@@ -360,14 +366,14 @@ providers_check(const struct conf *c, struct err *e)
 				    "provider %s.%s: is missing", p->name,
 				    k->name);
 		}
-		if (provider_has(p, "suspend") != provider_has(p, "resume"))
-			return err_set(e, -EINVAL,
-			    "provider %s: suspend and resume need each other",
-			    p->name);
-		if (provider_has(p, "snapshot") != provider_has(p, "restore"))
-			return err_set(e, -EINVAL,
-			    "provider %s: snapshot and restore need each other",
-			    p->name);
+		for (size_t j = 0; j < ARRAY_LEN(provider_pairs); j++) {
+			const char *const *k = provider_pairs[j];
+
+			if (provider_has(p, k[0]) != provider_has(p, k[1]))
+				return err_set(e, -EINVAL,
+				    "provider %s: %s and %s need each other",
+				    p->name, k[0], k[1]);
+		}
 	}
 	return 0;
 }

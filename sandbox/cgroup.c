@@ -249,14 +249,15 @@ cgroup_move_v1(const struct cgroup *c, bool is_up)
 
 	for (enum cgroup_kind i = 0; i < CGROUP_KINDS; i++) {
 		char dir[CGROUP_PATH_MAX];
+		int one;
 
 		snprintf(dir, sizeof(dir), "%s", c->path[i]);
 		if (i == CGROUP_UNIFIED || !*dir)
 			continue;
 		if (is_up)
 			*strrchr(dir, '/') = '\0';
-		if (cgroup_write(dir, cgroup_door(i), "0") < 0)
-			rc = -errno;
+		one = cgroup_write(dir, cgroup_door(i), "0");
+		rc = rc < 0 ? rc : one;
 	}
 	return rc;
 }

@@ -330,7 +330,8 @@ enter_had_oom(struct enter *n)
 
 /*
  * As fork(), into the group of v2 if there is one: going there later would wait
- * as long as cgroup_door() says.
+ * as long as cgroup_door() says. The keeper has no other thread yet, of which the
+ * C library would have to know that it is not in the child.
  */
 static pid_t
 enter_fork(const struct enter *n, struct enter_order *o)
